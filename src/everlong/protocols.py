@@ -1,0 +1,537 @@
+"""The seams: what each part promises to the others, so that any part can be replaced.
+
+Implementations outside this package inherit the suites in :mod:`everlong.testing` to prove themselves.
+Everything here is synchronous; :mod:`everlong.aio` gives the async face.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from datetime import datetime
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from everlong.records import (
+        Batch,
+        Entry,
+        Extraction,
+        Fact,
+        FactStatus,
+        Job,
+        JobState,
+        Kind,
+        MemoryFile,
+        Message,
+        Page,
+        Principal,
+        Profile,
+        Scope,
+        Session,
+        Usage,
+    )
+
+    Vectors = NDArray[np.float32]
+
+# ------------------------------------------------------------------------------------- time, ids, counting: arguments
+
+
+class Clock(Protocol):
+    """Where the time comes from: returns now, aware, in UTC."""
+
+    def __call__(self) -> datetime: ...
+
+
+class NewId(Protocol):
+    """Makes an opaque id that was never made before, such as ``fact_0k3…``; sorts by creation time."""
+
+    def __call__(self, prefix: str, /) -> str: ...
+
+
+class TokenCounter(Protocol):
+    """Counts the tokens a model would see in a text; never touches the network."""
+
+    def __call__(self, text: str, /) -> int: ...
+
+
+# -------------------------------------------------------------------------------------------------------- models
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What one model's cosines mean. ``unrelated`` is a cosine at which texts have nothing to do with each other
+    (maps to score 0), ``related`` one at which they surely do (maps to 1), ``duplicate`` one above which two
+    statements say the same unless they differ in a number, date, name or negation."""
+
+    unrelated: float
+    related: float
+    duplicate: float
+
+
+class Embedder(Protocol):
+    """Turns texts into unit vectors. ``model`` names the vector space: rows of another model are never compared."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def dimensions(self) -> int: ...
+    @property
+    def calibration(self) -> Calibration: ...
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        """Unit vectors, shape ``(len(texts), dimensions)``, float32. ``query`` marks questions, for models that
+        treat them differently.
+
+        Raises:
+            ModelError: the model failed or gave an unusable answer (wrong shape, NaN).
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatTurn:
+    """One message for a chat model."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatReply:
+    """A chat model's answer, complete (a truncated one raises), and what it cost."""
+
+    text: str
+    usage: Usage
+    model: str = ""
+
+
+class ChatModel(Protocol):
+    """Answers a list of messages. ``name`` says which model it is, for records and traces."""
+
+    @property
+    def name(self) -> str: ...
+
+    def complete(self, turns: Sequence[ChatTurn], *, schema: Mapping[str, Any] | None = None) -> ChatReply:
+        """The whole answer. ``schema`` (JSON Schema) asks for JSON of that shape where the endpoint can do it;
+        the caller validates all the same.
+
+        Raises:
+            ModelError: no answer, a refusal, a truncated answer (``finish_reason`` length) or a time-out.
+        """
+        ...
+
+    def stream(self, turns: Sequence[ChatTurn]) -> Any:
+        """An iterator over pieces of the answer's text."""
+        ...
+
+
+class Extractor(Protocol):
+    """Proposes what to remember from new messages. Pure but for its model; stores nothing."""
+
+    @property
+    def name(self) -> str: ...
+
+    def extract(self, batch: Batch) -> Extraction:
+        """Raises :class:`~everlong.errors.ModelError` when the work should be tried again later."""
+        ...
+
+
+# -------------------------------------------------------------------------------------------------- store: shelves
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexed:
+    """What search needs to know of one text: its lexical terms, and vectors of its pieces (one row a piece).
+
+    ``vectors`` is ``None`` while embedding is pending. ``model`` is the vectors' space.
+    """
+
+    terms: Sequence[str]
+    model: str = ""
+    vectors: Vectors | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """State of one bucket (one stored scope × one kind). ``number`` grows with each change; ``epoch`` is new when
+    rows were removed for good, which makes every cache load anew."""
+
+    epoch: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexRows:
+    """Rows of a bucket in columns, for the search cache; all lists have one length, in order of ``revision``.
+
+    ``live`` is false for rows that are no longer searchable (retired, held). ``terms`` are packed as the store's
+    ``pack_terms`` made them: little-endian uint64 pairs (hash of the term, count). ``vectors`` holds the raw
+    float32 bytes of all pieces of the asked model in order, or ``None``. For facts ``speaker`` is empty and
+    ``role`` is the origin.
+    """
+
+    ids: list[str]
+    revision: list[int]
+    live: list[bool]
+    terms: list[bytes]
+    vectors: list[bytes | None]
+    session: list[str]
+    speaker: list[str]
+    role: list[str]
+    category: list[str]
+    created_at: list[datetime]
+    position: list[int]
+    length: list[int]
+    question: list[bool]
+    confidence: list[float]
+
+
+class ProfileShelf(Protocol):
+    def get(self, scope: Scope) -> Profile:
+        """The profile kept exactly at ``scope``; one of version 0 if there is none."""
+        ...
+
+    def visible(self, scope: Scope) -> tuple[Profile, ...]:
+        """Profiles of every scope that covers ``scope``, widest first."""
+        ...
+
+    def put(self, profile: Profile, *, expected: int) -> Profile:
+        """Stores ``profile`` as version ``expected + 1`` and keeps the old version in its history.
+
+        Raises:
+            Conflict: the stored version is not ``expected``.
+        """
+        ...
+
+
+class FactShelf(Protocol):
+    def add(self, fact: Fact, indexed: Indexed) -> Fact: ...
+
+    def get(self, scope: Scope, fact_id: str) -> Fact:
+        """The fact if it is visible from ``scope`` (any status).
+
+        Raises:
+            NotFound: no such fact, or not visible from here.
+        """
+        ...
+
+    def many(self, scope: Scope, ids: Sequence[str]) -> dict[str, Fact]:
+        """Those of ``ids`` that are visible from ``scope``, by id."""
+        ...
+
+    def revise(self, fact: Fact, *, expected: int, indexed: Indexed | None = None) -> Fact:
+        """Stores the new state as version ``expected + 1``, the old one into history. ``indexed`` when content
+        changed. A fact never moves: its stored scope must equal ``fact.scope``.
+
+        Raises:
+            NotFound: no such fact at ``fact.scope``.
+            Conflict: the stored version is not ``expected``.
+        """
+        ...
+
+    def list(
+        self,
+        scope: Scope,
+        *,
+        status: FactStatus | None = "active",
+        categories: Sequence[str] = (),
+        cursor: str = "",
+        limit: int = 100,
+    ) -> Page[Fact]:
+        """Facts visible from ``scope``, newest first; stable under concurrent writes (keyset cursor)."""
+        ...
+
+    def history(self, scope: Scope, fact_id: str) -> tuple[Fact, ...]:
+        """Every stored version, oldest first, the present one last."""
+        ...
+
+    def touch(self, scope: Scope, ids: Sequence[str], at: datetime) -> int:
+        """Counts a use of each visible fact without a new version; returns how many."""
+        ...
+
+    def set_vectors(self, scope: Scope, fact_id: str, indexed: Indexed) -> bool:
+        """Attaches vectors made later; false if the fact is gone or its text changed since (terms differ)."""
+        ...
+
+
+class MessageShelf(Protocol):
+    def append(self, session: Scope, messages: Sequence[Message], indexed: Sequence[Indexed]) -> tuple[Message, ...]:
+        """Appends to the conversation ``session`` (a scope with a session), makes the session if it is new, and
+        returns the messages as stored, with positions. An id that the session already holds is left out of the
+        result and changes nothing."""
+        ...
+
+    def tail(self, session: Scope, *, limit: int, before: int | None = None) -> tuple[Message, ...]:
+        """The last ``limit`` messages of one conversation (below position ``before``), oldest first."""
+        ...
+
+    def after(self, session: Scope, position: int, *, limit: int = 1000) -> tuple[Message, ...]:
+        """Messages of one conversation above ``position``, in order."""
+        ...
+
+    def recent(self, scope: Scope, *, limit: int, since: datetime | None = None) -> tuple[Message, ...]:
+        """The latest messages visible from ``scope`` over all conversations, oldest first."""
+        ...
+
+    def many(self, scope: Scope, ids: Sequence[str]) -> dict[str, Message]: ...
+
+    def around(self, scope: Scope, message_id: str, *, before: int, after: int) -> tuple[Message, ...]:
+        """A message with its neighbours in the same conversation, in order."""
+        ...
+
+    def set_vectors(self, session: Scope, message_id: str, indexed: Indexed) -> bool: ...
+
+    def unembedded(self, scope: Scope, model: str, *, limit: int) -> tuple[Message, ...]:
+        """Messages kept at ``scope.home`` (of every session) that have no vector of ``model`` yet."""
+        ...
+
+
+class SessionShelf(Protocol):
+    def get(self, session: Scope) -> Session | None: ...
+
+    def list(self, scope: Scope, *, cursor: str = "", limit: int = 100) -> Page[Session]:
+        """Conversations visible from ``scope.home``, latest first."""
+        ...
+
+    def advance(self, session: Session, *, extracted: int) -> Session:
+        """Moves the watermark from ``session.extracted``.
+
+        Raises:
+            Conflict: the watermark moved meanwhile, or the session was cleared or erased (another epoch).
+        """
+        ...
+
+    def fence(self, scope: Scope) -> int:
+        """Gives every session within ``scope`` a new epoch and counts all its messages as extracted; returns how
+        many sessions. Work in flight for them can no longer land."""
+        ...
+
+
+class FileShelf(Protocol):
+    def get(self, scope: Scope, path: str) -> MemoryFile:
+        """The file at ``path`` kept at the narrowest scope visible from ``scope``.
+
+        Raises:
+            NotFound: there is none.
+        """
+        ...
+
+    def put(self, file: MemoryFile, *, expected: int) -> MemoryFile:
+        """Writes version ``expected + 1`` (``expected`` 0: must not exist yet), keeping the old in history.
+
+        Raises:
+            Conflict: the stored version is not ``expected``.
+        """
+        ...
+
+    def list(self, scope: Scope, *, prefix: str = "/") -> tuple[MemoryFile, ...]:
+        """Files visible from ``scope`` below ``prefix``, by path; a narrower scope's file hides a wider one's."""
+        ...
+
+    def delete(self, scope: Scope, path: str, *, expected: int) -> None:
+        """Removes the file kept exactly at ``scope``.
+
+        Raises:
+            NotFound: there is none.
+            Conflict: its version is not ``expected``.
+        """
+        ...
+
+
+class JobShelf(Protocol):
+    def put(self, job: Job, *, latest: datetime) -> Job:
+        """Enqueues, or merges into the waiting job of the same ``(org, kind, key)``: its ``run_after`` becomes the
+        new one, but never later than ``latest`` − counted from the older ``first_at``: the store computes
+        ``min(job.run_after, older.first_at + (latest - job.first_at))``. Returns the job as stored."""
+        ...
+
+    def claim(self, kinds: Sequence[str], *, worker: str, now: datetime, lease_until: datetime) -> Job | None:
+        """Takes the most overdue job that may run now: waiting and due, or running with a lapsed lease, unless
+        another job of the same key is running. Two steps (select a candidate, then a conditional update), which
+        every SQL engine allows. ``attempts`` grows by one."""
+        ...
+
+    def done(self, job: Job) -> bool:
+        """Deletes a job this worker still holds; false if the lease was lost to another."""
+        ...
+
+    def retry(self, job: Job, *, run_after: datetime, error: str) -> bool:
+        """Gives a held job back to wait until ``run_after``. Merges with one that waits already."""
+        ...
+
+    def park(self, job: Job, *, error: str) -> bool:
+        """Sets a held job aside where people see it; it is never claimed until released."""
+        ...
+
+    def release(self, scope: Scope, job_id: str, *, now: datetime) -> Job:
+        """Lets a parked job run again, attempts reset.
+
+        Raises:
+            NotFound: no parked job of that id within ``scope``.
+        """
+        ...
+
+    def list(self, scope: Scope, *, state: JobState | None = None, limit: int = 100) -> tuple[Job, ...]:
+        """Jobs whose scope is within ``scope``, soonest first."""
+        ...
+
+    def hurry(self, scope: Scope, *, now: datetime) -> int:
+        """Makes every waiting job within ``scope`` due now; returns how many there were."""
+        ...
+
+    def next_due(self, kinds: Sequence[str]) -> datetime | None:
+        """When the next job could be claimed (over all scopes), or ``None`` if there is none."""
+        ...
+
+    def count(self, *, state: JobState | None = None, org: str | None = None) -> int: ...
+
+
+class JournalShelf(Protocol):
+    def append(self, *entries: Entry) -> None: ...
+
+    def get(self, scope: Scope, entry_id: str) -> Entry:
+        """Raises :class:`NotFound` unless the entry's scope is within ``scope.home``."""
+        ...
+
+    def list(
+        self, scope: Scope, *, target: str = "", action: str = "", cursor: str = "", limit: int = 100
+    ) -> Page[Entry]:
+        """Entries whose scope is within ``scope``, newest first."""
+        ...
+
+
+class IndexShelf(Protocol):
+    def revisions(self, scope: Scope, kinds: Sequence[Kind]) -> dict[tuple[Scope, Kind], Revision]:
+        """State of every bucket visible from ``scope``: one cheap statement, asked before each search."""
+        ...
+
+    def rows(self, bucket: Scope, kind: Kind, *, model: str, after: int = 0) -> IndexRows:
+        """Rows kept exactly at ``bucket`` that changed after revision ``after``, with vectors of ``model``."""
+        ...
+
+
+class Transaction(Protocol):
+    """One unit of work on every shelf. Reads inside it see one state."""
+
+    profiles: ProfileShelf
+    facts: FactShelf
+    messages: MessageShelf
+    sessions: SessionShelf
+    files: FileShelf
+    jobs: JobShelf
+    journal: JournalShelf
+    index: IndexShelf
+
+    def erase(self, scope: Scope) -> dict[str, int]:
+        """Deletes for good everything kept at ``scope`` or within it, of every kind, journal and jobs included;
+        rows deleted by kind. A scope with a session removes that conversation and the facts learned in it."""
+        ...
+
+
+class Store(Protocol):
+    """The system of record. Safe for many threads and many processes.
+
+    Raises (from any operation): ``StoreUnavailable`` when the database does not answer in time.
+    """
+
+    @property
+    def url(self) -> str:
+        """Where it is, without credentials."""
+        ...
+
+    def read(self) -> AbstractContextManager[Transaction]: ...
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        """Commits at the end of the block, durably, or rolls back when the block raises."""
+        ...
+
+    def wait(self, timeout: float) -> bool:
+        """Blocks until some write of this process may have brought new jobs, or ``timeout`` seconds passed."""
+        ...
+
+    def notify(self) -> None:
+        """Wakes everyone in :meth:`wait`."""
+        ...
+
+    def close(self) -> None: ...
+
+
+# -------------------------------------------------------------------------------------------------------- search
+
+
+class Corpus(Protocol):
+    """All that one question may see of one kind: aligned arrays of ``size`` live rows, in one fixed order
+    (bucket by bucket widest first, by position or creation inside it), equal on every store."""
+
+    size: int
+    ids: Sequence[str]
+    session: NDArray[np.int32]
+    """Ordinal of the conversation each row belongs to; names in ``sessions``."""
+    sessions: Sequence[str]
+    speaker: NDArray[np.int32]
+    speakers: Sequence[str]
+    role: NDArray[np.int32]
+    roles: Sequence[str]
+    category: NDArray[np.int32]
+    categories: Sequence[str]
+    created: NDArray[np.float64]
+    """POSIX seconds."""
+    length: NDArray[np.int32]
+    question: NDArray[np.bool_]
+    confidence: NDArray[np.float32]
+
+    def cosine(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Best cosine over a row's pieces; NaN for rows without a vector of the question's model."""
+        ...
+
+    def bm25(self, terms: Sequence[str]) -> NDArray[np.float32]:
+        """Exact BM25 (k1 1.2, b 0.75) with document frequencies of this corpus; 0 where no term occurs."""
+        ...
+
+    def coverage(self, terms: Sequence[str]) -> NDArray[np.float32]:
+        """Share, 0 to 1, of the question's distinct terms found in each row, weighted by their idf here."""
+        ...
+
+
+class Index(Protocol):
+    """Exact search in this process over a cache of buckets, checked against the store at each question."""
+
+    def corpus(self, tx: Transaction, scope: Scope, kind: Kind) -> Corpus: ...
+
+
+# -------------------------------------------------------------------------------------------------------- onion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What a policy says about one call, and why."""
+
+    effect: Literal["allow", "deny", "ask"]
+    reason: str
+
+
+class Policy(Protocol):
+    def decide(self, by: Principal, action: str, scope: Scope) -> Decision: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One operation on its way through the onion."""
+
+    action: str
+    scope: Scope
+    by: Principal
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+
+
+class Middleware(Protocol):
+    """One skin of the onion: may refuse, change the call, look at the result; calls ``handler`` at most once."""
+
+    def __call__(self, call: Call, handler: Callable[[Call], Any]) -> Any: ...

@@ -1,0 +1,544 @@
+"""The nouns: what memory is made of, as frozen values.
+
+Nothing here reads a clock, draws an id or touches a store. Times are aware and in UTC. Ids are opaque strings.
+Mappings inside records are treated as immutable: replace a record with :func:`dataclasses.replace`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import product
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeVar
+
+from everlong.errors import InvalidScope
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# --------------------------------------------------------------------------------------------- who and where
+
+_MAX_PART: Final = 512
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Scope:
+    """Where a memory is kept and from where it is seen.
+
+    An empty part means "any", so fewer parts mean a wider scope. What is kept at a scope is visible from every
+    scope that it covers: a fact at ``Scope(user="ann")`` is seen from ``Scope(user="ann", agent="coder")`` and
+    never from ``Scope(user="bob")``.
+
+    Parts are any non-blank text up to 512 characters without NUL or lone surrogates; they are compared exactly
+    (case, spaces and all), never by prefix.
+
+    Raises:
+        InvalidScope: a part is not text, is blank but not empty, too long, or cannot be stored.
+    """
+
+    org: str = ""
+    agent: str = ""
+    user: str = ""
+    session: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("org", "agent", "user", "session"):
+            _check_part(name, getattr(self, name))
+
+    def covers(self, other: Scope) -> bool:
+        """Whether what is kept here is visible from ``other``."""
+        return all(not mine or mine == theirs for mine, theirs in zip(self.parts, other.parts, strict=True))
+
+    @property
+    def parts(self) -> tuple[str, str, str, str]:
+        """``(org, agent, user, session)``."""
+        return (self.org, self.agent, self.user, self.session)
+
+    @property
+    def home(self) -> Scope:
+        """The scope less its session: where facts, profiles and messages of a conversation are kept."""
+        return Scope(org=self.org, agent=self.agent, user=self.user) if self.session else self
+
+    def covering(self) -> tuple[Scope, ...]:
+        """Every scope that covers this one (at most 16), widest first: the only places a question here may look."""
+        choices = [("", part) if part else ("",) for part in self.parts]
+        return tuple(Scope(org=o, agent=a, user=u, session=s) for o, a, u, s in product(*choices))
+
+    def __str__(self) -> str:
+        """``user=ann agent=coder``, or ``everywhere``."""
+        named = zip(("org", "agent", "user", "session"), self.parts, strict=True)
+        return " ".join(f"{name}={part}" for name, part in named if part) or "everywhere"
+
+
+def _check_part(name: str, part: object) -> None:
+    if not isinstance(part, str):
+        msg = f"scope part {name!r} must be text, not {type(part).__name__}"
+        raise InvalidScope(msg)
+    if part and not part.strip():
+        msg = f"scope part {name!r} is blank; leave it empty to mean any"
+        raise InvalidScope(msg)
+    if len(part) > _MAX_PART:
+        msg = f"scope part {name!r} has {len(part)} characters; {_MAX_PART} at most"
+        raise InvalidScope(msg)
+    if any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in part):
+        msg = f"scope part {name!r} holds a NUL or a lone surrogate, which no store can keep"
+        raise InvalidScope(msg)
+
+
+Role = Literal["user", "agent", "operator", "system"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """Who asks. Comes from a credential or the host's runtime, never from a body, a tool argument or a model."""
+
+    id: str
+    role: Role = "user"
+    groups: tuple[str, ...] = ()
+
+
+Origin = Literal["user", "assistant", "tool", "document", "operator", "import"]
+
+TRUST: Final[Mapping[Origin, float]] = MappingProxyType(
+    {"operator": 1.0, "user": 0.9, "import": 0.6, "assistant": 0.4, "document": 0.2, "tool": 0.2}
+)
+"""How far a statement is believed by who made it, 0 to 1. A merged record has the least trust of its sources."""
+
+# ------------------------------------------------------------------------------------------------- conversation
+
+MessageRole = Literal["user", "assistant", "tool", "system"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One turn that was said (episodic memory).
+
+    ``scope`` is the home scope (no session): the conversation is the field ``session``, so that a user's past
+    conversations are seen from the present one. ``position`` is the order in the bucket, from 1; 0 until stored.
+    """
+
+    id: str
+    scope: Scope
+    session: str
+    role: MessageRole
+    content: str
+    created_at: datetime
+    speaker: str = ""
+    origin: Origin = "user"
+    position: int = 0
+    signals: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One conversation. ``extracted`` is the watermark: the position up to which messages became facts.
+
+    ``epoch`` changes when the session is cleared or made anew, so that work begun before that cannot land after it.
+    """
+
+    scope: Scope
+    created_at: datetime
+    updated_at: datetime
+    extracted: int = 0
+    epoch: str = ""
+
+
+# --------------------------------------------------------------------------------------------------------- facts
+
+CATEGORIES: Final = ("preference", "knowledge", "context", "behavior", "goal", "correction", "todo", "conclusion")
+"""The built-in categories: DeerFlow's five and ``correction`` (2.0), and the vector design's ``todo`` and
+``conclusion``. Settings may add slugs of their own."""
+
+FactStatus = Literal["active", "held", "retired"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The words that support a fact, and the message in which they stand."""
+
+    message_id: str
+    quote: str
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """One standalone sentence that is believed, with all that is needed to doubt it.
+
+    ``confidence`` and ``importance`` are 0 to 1. ``created_at`` and ``retired_at`` are system time (when it was
+    known), ``valid_from`` and ``valid_until`` are world time (when it holds). ``session`` is the conversation it
+    was learned in. ``status`` is ``held`` while it waits for review; a held fact is never recalled.
+    """
+
+    id: str
+    scope: Scope
+    content: str
+    created_at: datetime
+    updated_at: datetime
+    category: str = "context"
+    confidence: float = 0.5
+    importance: float = 0.5
+    pinned: bool = False
+    origin: Origin = "user"
+    trust: float = TRUST["user"]
+    evidence: tuple[Evidence, ...] = ()
+    session: str = ""
+    status: FactStatus = "active"
+    version: int = 1
+    confirmations: int = 0
+    uses: int = 0
+    last_used_at: datetime | None = None
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    retired_at: datetime | None = None
+    reason: str = ""
+    supersedes: str = ""
+    superseded_by: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+# ------------------------------------------------------------------------------------------------------- profile
+
+SECTIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "workContext": "user",
+        "personalContext": "user",
+        "topOfMind": "user",
+        "recentMonths": "history",
+        "earlierContext": "history",
+        "longTermBackground": "history",
+    }
+)
+"""DeerFlow's six prose sections, each with the group it stands in, in the order in which a prompt shows them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One prose paragraph of a profile; ``updated_at`` moves only when this paragraph changed."""
+
+    summary: str
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """Static memory of one scope: six sections and named attributes. ``version`` 0 means nothing is stored yet."""
+
+    scope: Scope
+    sections: Mapping[str, Section] = field(default_factory=dict, hash=False)
+    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    version: int = 0
+    updated_at: datetime | None = None
+
+
+# --------------------------------------------------------------------------------------------------------- files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryFile:
+    """A versioned file under a virtual absolute path such as ``/memories/AGENTS.md``."""
+
+    scope: Scope
+    path: str
+    content: bytes
+    created_at: datetime
+    updated_at: datetime
+    version: int = 1
+    read_only: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+# ---------------------------------------------------------------------------------------------- jobs and journal
+
+JobState = Literal["waiting", "running", "parked"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One piece of background work, a row in the same database as what it works on; done work is deleted.
+
+    ``scope`` includes the session. At most one job per ``(org, kind, key)`` waits at a time. ``first_at`` is when
+    the oldest request merged into it was made, which bounds how long debouncing may delay it. ``attempts`` counts
+    claims. A ``running`` job whose ``lease_until`` has passed may be claimed again.
+    """
+
+    id: str
+    kind: str
+    key: str
+    scope: Scope
+    run_after: datetime
+    first_at: datetime
+    state: JobState = "waiting"
+    attempts: int = 0
+    lease_until: datetime | None = None
+    worker: str = ""
+    error: str = ""
+    payload: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One line of the journal: who did what to which record, where, and why. Never rewritten, only erased."""
+
+    id: str
+    at: datetime
+    scope: Scope
+    by: str
+    action: str
+    kind: str = ""
+    target: str = ""
+    reason: str = ""
+    before: int | None = None
+    after: int | None = None
+    payload: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+# ------------------------------------------------------------------------------------------- extraction, changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A fact that an extractor proposes; nothing is stored before it was reconciled.
+
+    ``removes`` names facts (ids) that this one replaces according to the extractor.
+    """
+
+    content: str
+    category: str = "context"
+    confidence: float = 0.5
+    importance: float = 0.5
+    origin: Origin = "user"
+    evidence: tuple[Evidence, ...] = ()
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    reason: str = ""
+    session_only: bool = False
+    removes: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """A fact (by id) that an extractor wants gone, and why."""
+
+    fact_id: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A malformed or unsafe piece of an answer that was left out, with the reason."""
+
+    reason: str
+    raw: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What model calls cost, in calls and tokens as the endpoint counted them."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(
+            calls=self.calls + other.calls,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What an extractor sees: new messages in order, and what is already believed near them.
+
+    ``context`` are messages just before ``messages``, for understanding only: nothing is extracted from them.
+    """
+
+    scope: Scope
+    messages: tuple[Message, ...]
+    profile: Profile
+    facts: tuple[Fact, ...] = ()
+    context: tuple[Message, ...] = ()
+    now: datetime
+    zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction:
+    """What an extractor answers. ``sections`` maps a section's name to its new summary; ``raw`` is the answer
+    as the model gave it, kept for diagnosis."""
+
+    candidates: tuple[Candidate, ...] = ()
+    sections: Mapping[str, str] = field(default_factory=dict, hash=False)
+    removals: tuple[Removal, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    extractor: str = ""
+    raw: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+ChangeKind = Literal["add", "revise", "supersede", "confirm", "retire", "hold", "reject", "section"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One decision of the reconciler, with its reason.
+
+    ``add``, ``hold``: ``fact`` is new. ``revise``, ``confirm``, ``retire``: ``fact`` is the new state of an
+    existing one, whose version was ``expected``. ``supersede``: ``fact`` is new and ``old`` is the retired state
+    of the one it replaces. ``reject``: only ``candidate``. ``section``: ``section`` gets ``summary``.
+    """
+
+    kind: ChangeKind
+    reason: str
+    fact: Fact | None = None
+    old: Fact | None = None
+    expected: int | None = None
+    candidate: Candidate | None = None
+    section: str = ""
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeSet:
+    """All decisions about one extraction; applied in one transaction or not at all."""
+
+    changes: tuple[Change, ...] = ()
+
+
+# ------------------------------------------------------------------------------------------------- what reads give
+
+Kind = Literal["fact", "message"]
+ALL_KINDS: Final[tuple[Kind, ...]] = ("fact", "message")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A question to memory. Filters decide what is searched at all, not what is left after ranking.
+
+    ``limit`` is the number of hits per kind. ``min_score`` is on the calibrated scale; ``None`` takes the
+    preset's. ``at`` is when the question is asked; relative dates in it are read from there, in ``zone``.
+    """
+
+    text: str
+    kinds: tuple[Kind, ...] = ALL_KINDS
+    limit: int = 5
+    min_score: float | None = None
+    categories: tuple[str, ...] = ()
+    sessions: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    at: datetime | None = None
+    zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One recalled record. ``score`` is absolute, 0 to 1, higher is better; ``parts`` says what it is made of."""
+
+    kind: Kind
+    id: str
+    score: float
+    record: Fact | Message
+    parts: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+    @property
+    def text(self) -> str:
+        """What is remembered, as it was stored."""
+        return self.record.content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Considered:
+    """One candidate in a trace: kept, or dropped with a reason."""
+
+    kind: Kind
+    id: str
+    score: float
+    kept: bool
+    reason: str
+    parts: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """Why a recall found what it found. ``milliseconds`` holds the time of each stage."""
+
+    id: str
+    query: Query
+    scope: Scope
+    at: datetime
+    embedder: str
+    considered: tuple[Considered, ...] = ()
+    milliseconds: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall:
+    """Hits, best first, facts and messages together, and the trace that explains them."""
+
+    hits: tuple[Hit, ...]
+    trace: Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Omitted:
+    """What was left out of a prompt block, and why."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """A block for a prompt. ``text`` is ``stable`` (same bytes while memory is unchanged) and then ``relevant``
+    (depends on the question); empty when there is nothing to say. ``tokens`` never exceeds ``budget``."""
+
+    text: str
+    stable: str
+    relevant: str
+    tokens: int
+    budget: int
+    hits: tuple[Hit, ...] = ()
+    omitted: tuple[Omitted, ...] = ()
+    trace: Trace | None = None
+
+
+# ------------------------------------------------------------------------------------------------ what writes give
+
+AddStatus = Literal["queued", "duplicate", "nothing"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Added:
+    """What :meth:`add` stored. ``status`` is ``queued`` (stored, extraction waits as ``job_id``), ``duplicate``
+    (all of it was known) or ``nothing`` (none of it is worth keeping; ``ignored`` says why)."""
+
+    status: AddStatus
+    message_ids: tuple[str, ...] = ()
+    duplicates: tuple[str, ...] = ()
+    ignored: tuple[Skipped, ...] = ()
+    job_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What became of one fact given by hand: ``outcome`` and ``fact`` (or the one it merged into), and why."""
+
+    outcome: ChangeKind
+    reason: str
+    fact: Fact | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page(Generic[T]):
+    """One page of a list: ``total`` counts all, ``next`` is the cursor of the following page or empty."""
+
+    items: tuple[T, ...]
+    total: int
+    next: str = ""
