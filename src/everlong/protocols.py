@@ -169,9 +169,9 @@ class Revision:
 class IndexRows:
     """Rows of a bucket in columns, for the search cache; all lists have one length, in order of ``revision``.
 
-    ``live`` is false for rows that are no longer searchable (retired, held). ``terms`` are packed as the store's
-    ``pack_terms`` made them: little-endian uint64 pairs (hash of the term, count). ``vectors`` holds the raw
-    float32 bytes of all pieces of the asked model in order, or ``None``. For facts ``speaker`` is empty and
+    ``live`` is false for rows that are no longer searchable (retired, held). ``terms`` are packed by
+    :func:`everlong.text.pack_terms`: one little-endian uint64 hash per occurrence. ``vectors`` holds the raw
+    little-endian float32 bytes of all pieces of the asked model in order, or ``None``. For facts ``speaker`` is empty and
     ``role`` is the origin.
     """
 
