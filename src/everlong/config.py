@@ -1,0 +1,239 @@
+"""Settings, and the one place that chooses concrete parts and puts them together."""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Lock
+from typing import Any, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from everlong import telemetry
+from everlong.errors import ConfigError
+from everlong.memory import Memory, Parts
+from everlong.models import open_chat_model, open_embedder
+from everlong.policy import OwnScope, guard
+from everlong.protocols import ChatModel, Clock, Embedder, Extractor, NewId, TokenCounter
+from everlong.read.reader import Reader
+from everlong.records import CATEGORIES
+from everlong.search import BucketIndex
+from everlong.store import open_store
+from everlong.text import estimate_tokens
+from everlong.workers import Retry, Worker
+from everlong.write.builtin import BuiltinExtractor
+from everlong.write.llm import LLMExtractor
+from everlong.write.reconcile import Gates
+from everlong.write.writer import Debounce, Writer
+
+__all__ = ["Settings", "build", "new_id", "now", "open_memory"]
+
+
+def now() -> datetime:
+    """The time, aware, in UTC."""
+    return datetime.now(UTC)
+
+
+class _Ids:
+    """Ids that sort by the time they were made: 48 bits of milliseconds, a counter within them, 64 random bits."""
+
+    def __init__(self) -> None:
+        self._lock, self._last = Lock(), 0
+
+    def __call__(self, prefix: str, /) -> str:
+        with self._lock:
+            self._last = max(self._last + 1, time.time_ns() // 1000)
+            stamp = self._last
+        return f"{prefix}_{stamp:013x}{secrets.token_hex(6)}"
+
+
+new_id = _Ids()
+"""The default maker of ids, such as ``fact_0642f3a1b2c3d9f0a1b2c3d4``."""
+
+
+class Settings(BaseSettings):
+    """All that can be set; from arguments, then ``EVERLONG_…`` variables, then ``everlong.toml`` in this folder."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="EVERLONG_", toml_file="everlong.toml", extra="forbid", validate_default=True
+    )
+
+    url: str = Field("sqlite:///everlong.db", description="Where memory is kept: sqlite:///path, sqlite://, postgresql://…")
+    embedder: str = Field("use", description="use (built in), e5, openai:MODEL, or none for search by words only")
+    extractor: Literal["builtin", "llm"] = Field("builtin", description="builtin needs no model; llm uses model")
+    model: str = Field("", description="chat model for extraction and chat, such as openai:gpt-4o-mini")
+    base_url: str | None = Field(None, description="an OpenAI-compatible endpoint; default: the SDK's")
+    api_key: str | None = Field(None, repr=False, description="its key; default: the SDK's own variables")
+    cache_dir: Path | None = Field(None, description="where converted models are kept; default: the user's cache folder")
+    debounce_seconds: float = Field(30, ge=1, le=300, description="extraction waits for so long a pause")
+    max_wait_seconds: float = Field(300, ge=1, description="but never longer than this")
+    batch_messages: int = Field(20, ge=1, description="so many new messages make extraction due at once")
+    confidence_threshold: float = Field(0.7, ge=0, le=1, description="candidates below it are not stored as facts")
+    below_threshold: Literal["hold", "downweight", "drop"] = Field("hold", description="what happens to those")
+    max_facts: int = Field(100, ge=10, le=500, description="facts kept at one scope; the least valuable is retired")
+    categories: tuple[str, ...] = Field((), description="categories of your own, beside the built-in ones")
+    max_injection_tokens: int = Field(2000, ge=100, le=8000, description="default budget of a prompt block")
+    max_message_chars: int = Field(1_000_000, ge=1000, description="a longer message is refused")
+    zone: str = Field("UTC", description="the users' time zone, for dates in words")
+    worker: Literal["thread", "none"] = Field("thread", description="do background work in this process, or leave it to everlong worker")
+    job_attempts: int = Field(5, ge=1, description="failed work is parked after so many tries")
+    lease_seconds: float = Field(300, gt=0, description="work of a worker that died is taken over after this")
+    index_bytes: int = Field(256 * 1024 * 1024, ge=1024 * 1024, description="memory for the search cache")
+
+    @field_validator("zone")
+    @classmethod
+    def _known_zone(cls, zone: str) -> str:
+        try:
+            ZoneInfo(zone)
+        except (KeyError, ValueError, OSError):
+            msg = f"unknown time zone {zone!r}; use a name such as Asia/Shanghai"
+            raise ValueError(msg) from None
+        return zone
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments first, then the environment, then the file."""
+        del dotenv_settings, file_secret_settings
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+
+def _settings(values: dict[str, Any]) -> Settings:
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        lines = [f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors()]
+        msg = "wrong settings: " + "; ".join(lines)
+        raise ConfigError(msg) from None
+    except ValueError as error:
+        msg = f"everlong.toml or an EVERLONG_ variable cannot be read: {error}"
+        raise ConfigError(msg) from None
+
+
+def build(
+    settings: Settings,
+    *,
+    embedder: Embedder | None = None,
+    chat_model: ChatModel | None = None,
+    extractor: Extractor | None = None,
+    counter: TokenCounter = estimate_tokens,
+    clock: Clock = now,
+    new_id: NewId = new_id,
+) -> Memory:
+    """A memory from settings; parts given here replace those that the settings name.
+
+    Raises:
+        ConfigError: a setting names something that is not there.
+        StoreError: the store cannot be opened.
+    """
+    if embedder is None:
+        embedder = open_embedder(
+            settings.embedder, base_url=settings.base_url, api_key=settings.api_key, cache_dir=settings.cache_dir
+        )
+    extractor = extractor or _extractor(settings, chat_model)
+    store = open_store(settings.url, clock=clock, new_id=new_id)
+    index = BucketIndex(
+        model=embedder.model if embedder else "",
+        dimensions=embedder.dimensions if embedder else 0,
+        budget_bytes=settings.index_bytes,
+    )
+    writer = Writer(
+        store=store,
+        index=index,
+        embedder=embedder,
+        extractor=extractor,
+        clock=clock,
+        new_id=new_id,
+        gates=_gates(settings, embedder),
+        debounce=Debounce(
+            pause=timedelta(seconds=settings.debounce_seconds),
+            longest=timedelta(seconds=max(settings.max_wait_seconds, settings.debounce_seconds)),
+            messages=settings.batch_messages,
+        ),
+        zone=settings.zone,
+        max_chars=settings.max_message_chars,
+    )
+    reader = Reader(store=store, index=index, embedder=embedder, counter=counter, clock=clock, new_id=new_id)
+    worker = Worker(
+        store,
+        {"extract": writer.extract, "embed": writer.embed},
+        clock=clock,
+        name=f"{os.uname().nodename}:{os.getpid()}:{secrets.token_hex(3)}",
+        random=random.random,
+        retry=Retry(attempts=settings.job_attempts),
+        lease=timedelta(seconds=settings.lease_seconds),
+    )
+    metrics = telemetry.Metrics()
+    return Memory(
+        Parts(
+            store=store,
+            embedder=embedder,
+            extractor=extractor.name,
+            writer=writer,
+            reader=reader,
+            worker=worker,
+            middleware=[
+                telemetry.audit(store, clock, new_id),
+                guard(OwnScope()),
+                telemetry.measure(metrics),
+            ],
+            metrics=metrics,
+            traces=telemetry.TraceLog(),
+            clock=clock,
+            new_id=new_id,
+            on_recall=telemetry.log_recall,
+            background=settings.worker == "thread",
+            budget=settings.max_injection_tokens,
+        )
+    )
+
+
+def _extractor(settings: Settings, chat_model: ChatModel | None) -> Extractor:
+    if settings.extractor == "builtin":
+        return BuiltinExtractor()
+    if chat_model is None and not settings.model:
+        msg = "extractor = 'llm' needs a chat model: set model (EVERLONG_MODEL), for example openai:gpt-4o-mini"
+        raise ConfigError(msg)
+    model = chat_model or open_chat_model(settings.model, base_url=settings.base_url, api_key=settings.api_key)
+    return LLMExtractor(model)
+
+
+def _gates(settings: Settings, embedder: Embedder | None) -> Gates:
+    return Gates(
+        confidence_threshold=settings.confidence_threshold,
+        below=settings.below_threshold,
+        max_facts=settings.max_facts,
+        duplicate=embedder.calibration.duplicate if embedder else 1.0,
+        categories=(*CATEGORIES, *settings.categories),
+    )
+
+
+def open_memory(url: str | None = None, /, **settings: Any) -> Memory:
+    """Opens memory at ``url`` (default: the setting ``url``, ``sqlite:///everlong.db``); the store is made if new.
+
+    ``settings`` are the fields of :class:`Settings`.
+
+    Raises:
+        ConfigError: a setting is unknown or wrong.
+        StoreError: the store cannot be opened.
+    """
+    if url is not None:
+        settings["url"] = url
+    return build(_settings(settings))

@@ -1,0 +1,515 @@
+"""``Memory`` owns the parts and their life; ``ScopedMemory`` is what everyone else touches."""
+
+from __future__ import annotations
+
+import atexit
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from everlong.errors import InvalidInput, InvalidScope, StoreError
+from everlong.middleware import compose
+from everlong.protocols import Call
+from everlong.records import MemoryFile, Principal, Query, Scope
+from everlong.text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import TracebackType
+
+    from everlong.protocols import Clock, Embedder, Middleware, NewId, Store
+    from everlong.read.reader import Reader
+    from everlong.records import (
+        Added,
+        Context,
+        Entry,
+        Fact,
+        FactStatus,
+        Job,
+        Message,
+        Page,
+        Profile,
+        Recall,
+        Remembered,
+        Session,
+        Trace,
+    )
+    from everlong.telemetry import Metrics, TraceLog
+    from everlong.workers import Worker
+    from everlong.write.writer import Writer
+
+__all__ = ["Memory", "Parts", "ScopedMemory", "Status"]
+
+_EVERYWHERE: Final = Scope()
+_REVISABLE: Final = frozenset(
+    {"content", "category", "confidence", "importance", "pinned", "valid_from", "valid_until", "metadata"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a memory is built from; :func:`everlong.config.build` chooses them."""
+
+    store: Store
+    embedder: Embedder | None
+    extractor: str
+    writer: Writer
+    reader: Reader
+    worker: Worker
+    middleware: Sequence[Middleware]
+    metrics: Metrics
+    traces: TraceLog
+    clock: Clock
+    new_id: NewId
+    on_recall: Callable[[Recall], None]
+    background: bool = True
+    budget: int = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """A look at a memory: where it is, what it uses, how much work waits."""
+
+    url: str
+    embedder: str
+    extractor: str
+    waiting: int
+    running: int
+    parked: int
+    calls: Mapping[tuple[str, str], int]
+
+
+class Memory:
+    """Long-term memory over one store, for many users. Safe for many threads.
+
+    Use :func:`everlong.open_memory` to make one, and it as a context manager or :meth:`close` to end it. Work that
+    waits is done by a background thread that starts with the first capture, unless ``worker = "none"`` is set.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self._closed = False
+
+    def at(self, scope: Scope, *, by: Principal | None = None) -> ScopedMemory:
+        """The memory as seen from ``scope`` by ``by`` (default: the scope's own user).
+
+        Raises:
+            InvalidScope: the scope names no user and nobody was named to act: memory of several users is an
+                operator's, so pass ``by=Principal(id=…, role="operator")``.
+        """
+        if not isinstance(scope, Scope):
+            msg = f"a scope is needed, such as Scope(user='ann'), not {type(scope).__name__}"
+            raise InvalidScope(msg)
+        if by is None:
+            if not scope.user:
+                msg = "the scope names no user; name one, or act as an operator with by=Principal(role='operator', …)"
+                raise InvalidScope(msg)
+            by = Principal(id=scope.user)
+        return ScopedMemory(self, scope, by)
+
+    def drain(self, timeout: float = 60.0) -> int:
+        """Does all waiting work now, whatever its debounce, in this thread; returns how many jobs were run.
+
+        Work that failed and waits for its retry is left to that. Jobs that other workers hold are waited for.
+
+        Raises:
+            StoreError: work was still running elsewhere after ``timeout`` seconds.
+        """
+        store, worker = self.parts.store, self.parts.worker
+        deadline = time.monotonic() + timeout
+        with store.write() as tx:
+            tx.jobs.hurry(_EVERYWHERE, now=self.parts.clock())
+        ran = worker.run_due()
+        while self._count("running"):
+            if time.monotonic() > deadline:
+                msg = f"work is still running elsewhere after {timeout:g} s; nothing is lost, it goes on there"
+                raise StoreError(msg)
+            time.sleep(0.02)
+            ran += worker.run_due()
+        return ran
+
+    def _count(self, state: Any) -> int:
+        with self.parts.store.read() as tx:
+            return tx.jobs.count(state=state)
+
+    def wake(self) -> None:
+        """Sees to it that waiting work gets done: starts the background thread if this memory has one."""
+        if self.parts.background and not self._closed and not self.parts.worker.running:
+            atexit.register(self.close)
+            self.parts.worker.start()
+
+    def status(self) -> Status:
+        """Counts of jobs and calls, and which parts are active."""
+        with self.parts.store.read() as tx:
+            waiting, running, parked = (tx.jobs.count(state=s) for s in ("waiting", "running", "parked"))
+        return Status(
+            url=self.parts.store.url,
+            embedder=self.parts.embedder.model if self.parts.embedder else "none (words only)",
+            extractor=self.parts.extractor,
+            waiting=waiting,
+            running=running,
+            parked=parked,
+            calls=dict(self.parts.metrics.calls),
+        )
+
+    def close(self, *, timeout: float = 30.0) -> None:
+        """Ends the memory. Work that this process began to wait for is done first, for ``timeout`` seconds at most;
+        what is left stays in the store and is found by the next worker."""
+        if self._closed:
+            return
+        self._closed = True
+        atexit.unregister(self.close)
+        if self.parts.worker.running:
+            self.parts.worker.stop(timeout)
+            with self.parts.store.write() as tx:
+                tx.jobs.hurry(_EVERYWHERE, now=self.parts.clock())
+            deadline = time.monotonic() + timeout
+            while time.monotonic() < deadline and self.parts.worker.run_once():
+                pass
+        self.parts.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class ScopedMemory:
+    """Memory as one principal sees it from one scope. Every operation passes the same onion: audit, policy, measure.
+
+    Any operation may raise :class:`~everlong.errors.AccessDenied` and :class:`~everlong.errors.StoreError`.
+    """
+
+    def __init__(self, memory: Memory, scope: Scope, by: Principal) -> None:
+        self._memory, self.scope, self.by = memory, scope, by
+
+    def _run(self, action: str, operation: Callable[..., Any], /, **arguments: Any) -> Any:
+        call = Call(action=action, scope=self.scope, by=self.by, arguments=arguments)
+        return compose(self._memory.parts.middleware, lambda inner: operation(**inner.arguments))(call)
+
+    @property
+    def _writer(self) -> Writer:
+        return self._memory.parts.writer
+
+    @property
+    def _store(self) -> Store:
+        return self._memory.parts.store
+
+    # ---------------------------------------------------------------------------------------------- conversation
+
+    def add(self, messages: Iterable[Any]) -> Added:
+        """Keeps what was said, durably, and returns at once; facts are extracted in the background.
+
+        ``messages`` are dicts (``role``, ``content``, optional ``id``, ``name``, ``created_at``), ``(role, text)``
+        pairs, LangChain messages or :class:`~everlong.records.Message`. User input and final answers are kept; tool
+        noise, system text and injected memory are not, and the result says so. Giving the same messages again adds
+        nothing.
+
+        Raises:
+            InvalidScope: the scope names no session.
+            InvalidInput: a message has no known role or shape; nothing was stored.
+            TooLarge: a message is over the limit; nothing was stored.
+        """
+        added: Added = self._run("add", self._add, messages=messages)
+        return added
+
+    def _add(self, *, messages: Iterable[Any]) -> Added:
+        added = self._writer.add(self.scope, messages, by=self.by)
+        if added.status == "queued":
+            self._memory.wake()
+        return added
+
+    def messages(self, *, limit: int = 50) -> tuple[Message, ...]:
+        """The latest messages, oldest first: of this conversation if the scope names one, else of all."""
+        found: tuple[Message, ...] = self._run("messages", self._messages, limit=limit)
+        return found
+
+    def _messages(self, *, limit: int) -> tuple[Message, ...]:
+        with self._store.read() as tx:
+            if self.scope.session:
+                return tx.messages.tail(self.scope, limit=limit)
+            return tx.messages.recent(self.scope, limit=limit)
+
+    def sessions(self, *, cursor: str = "", limit: int = 100) -> Page[Session]:
+        """The user's conversations, latest first."""
+        page: Page[Session] = self._run("sessions", self._sessions, cursor=cursor, limit=limit)
+        return page
+
+    def _sessions(self, *, cursor: str, limit: int) -> Page[Session]:
+        with self._store.read() as tx:
+            return tx.sessions.list(self.scope, cursor=cursor, limit=limit)
+
+    # ---------------------------------------------------------------------------------------------------- reading
+
+    def recall(self, question: str | Query, **filters: Any) -> Recall:
+        """What memory holds on a question, best first, with a score from 0 to 1 and an explanation.
+
+        ``filters`` are the fields of :class:`~everlong.records.Query` (``kinds``, ``limit``, ``min_score``,
+        ``categories``, ``sessions``, ``since``, ``until``, ``at``, ``zone``).
+
+        Raises:
+            EmptyText: the question is empty.
+            InvalidInput: a filter is unknown or malformed.
+        """
+        recall: Recall = self._run("recall", self._recall, query=_query(question, filters))
+        return recall
+
+    def _recall(self, *, query: Query) -> Recall:
+        recall = self._memory.parts.reader.recall(self.scope, query)
+        self._memory.parts.traces.keep(recall.trace)
+        self._memory.parts.on_recall(recall)
+        return recall
+
+    def context(self, question: str | Query, *, budget: int | None = None, **filters: Any) -> Context:
+        """A block for the agent's prompt: profile, facts and conversation that bear on the question, marked as data.
+
+        ``budget`` is in tokens, 100 to 8000 (default: the setting ``max_injection_tokens``, 2000). The block is
+        empty when there is nothing to say.
+        """
+        budget = self._memory.parts.budget if budget is None else budget
+        if not isinstance(budget, int) or not 100 <= budget <= 8000:  # noqa: PLR2004 - the documented range
+            msg = f"budget is {budget!r}; it must be 100 to 8000 tokens"
+            raise InvalidInput(msg)
+        context: Context = self._run("context", self._context, query=_query(question, filters), budget=budget)
+        return context
+
+    def _context(self, *, query: Query, budget: int) -> Context:
+        context = self._memory.parts.reader.context(self.scope, query, budget=budget)
+        if context.trace is not None:
+            self._memory.parts.traces.keep(context.trace)
+        return context
+
+    def explain(self, trace_id: str) -> Trace:
+        """Why a recall found what it found: every candidate, its score parts, and why it was kept or dropped.
+
+        Raises:
+            NotFound: no such trace of this scope in this process.
+        """
+        trace: Trace = self._run("explain", self._memory.parts.traces.get, scope=self.scope, trace_id=trace_id)
+        return trace
+
+    # ------------------------------------------------------------------------------------------------------ facts
+
+    def remember(
+        self, content: str, *, category: str = "context", confidence: float = 1.0, pinned: bool = False
+    ) -> Remembered:
+        """Stores one fact at once: added, or merged into what was known; the result says which and why.
+
+        Raises:
+            EmptyText: there is no text. TooLarge: over 2,000 characters. UnknownCategory: not a known category.
+            InvalidInput: ``confidence`` is not from 0 to 1.
+        """
+        _check_share("confidence", confidence)
+        remembered: Remembered = self._run(
+            "remember", self._remember, content=content, category=category, confidence=confidence, pinned=pinned
+        )
+        return remembered
+
+    def _remember(self, **fields: Any) -> Remembered:
+        remembered = self._writer.remember(self.scope, by=self.by, **fields)
+        self._memory.wake()
+        return remembered
+
+    def facts(
+        self,
+        *,
+        status: FactStatus | None = "active",
+        categories: Sequence[str] = (),
+        cursor: str = "",
+        limit: int = 100,
+    ) -> Page[Fact]:
+        """Facts visible from here, newest first, a page at a time; ``status=None`` lists retired and held ones too."""
+        page: Page[Fact] = self._run(
+            "facts", self._facts, status=status, categories=categories, cursor=cursor, limit=limit
+        )
+        return page
+
+    def _facts(self, **options: Any) -> Page[Fact]:
+        with self._store.read() as tx:
+            return tx.facts.list(self.scope, **options)
+
+    def fact(self, fact_id: str) -> Fact:
+        """One fact by id. Raises :class:`~everlong.errors.NotFound`."""
+        fact: Fact = self._run("fact", self._fact, fact_id=fact_id)
+        return fact
+
+    def _fact(self, *, fact_id: str) -> Fact:
+        with self._store.read() as tx:
+            return tx.facts.get(self.scope, fact_id)
+
+    def history(self, fact_id: str) -> tuple[Fact, ...]:
+        """Every version of a fact, oldest first. Raises :class:`~everlong.errors.NotFound`."""
+        versions: tuple[Fact, ...] = self._run("history", self._history, fact_id=fact_id)
+        return versions
+
+    def _history(self, *, fact_id: str) -> tuple[Fact, ...]:
+        with self._store.read() as tx:
+            return tx.facts.history(self.scope, fact_id)
+
+    def revise(self, fact_id: str, *, expected: int | None = None, **changes: Any) -> Fact:
+        """Changes a fact's ``content``, ``category``, ``confidence``, ``importance``, ``pinned``, ``valid_from``,
+        ``valid_until`` or ``metadata``; everything else stays, the old version goes into history.
+
+        Raises:
+            NotFound: no such fact. Conflict: its version is not ``expected``. InvalidInput: another field is named.
+        """
+        unknown = sorted(set(changes) - _REVISABLE)
+        if unknown or not changes:
+            msg = f"cannot change {unknown[0] if unknown else 'nothing'}; a fact's {', '.join(sorted(_REVISABLE))} can"
+            raise InvalidInput(msg)
+        for name in ("confidence", "importance"):
+            if name in changes:
+                _check_share(name, changes[name])
+        fact: Fact = self._run("revise", self._revise, fact_id=fact_id, expected=expected, changes=changes)
+        return fact
+
+    def _revise(self, **fields: Any) -> Fact:
+        return self._writer.revise(self.scope, by=self.by, **fields)
+
+    def forget(self, fact_id: str, *, reason: str = "asked to forget") -> Fact:
+        """Retires one fact: no recall and no prompt shows it again. Its history stays until erased.
+
+        Raises:
+            NotFound: no such fact.
+        """
+        fact: Fact = self._run("forget", self._forget, fact_id=fact_id, reason=reason)
+        return fact
+
+    def _forget(self, **fields: Any) -> Fact:
+        return self._writer.forget(self.scope, by=self.by, **fields)
+
+    # --------------------------------------------------------------------------------------------- profile, files
+
+    def profile(self) -> Profile:
+        """The profile kept at this scope less its session; version 0 when there is none."""
+        profile: Profile = self._run("profile", self._profile)
+        return profile
+
+    def _profile(self) -> Profile:
+        with self._store.read() as tx:
+            return tx.profiles.get(self.scope.home)
+
+    def update_profile(
+        self,
+        *,
+        sections: Mapping[str, str] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        expected: int | None = None,
+    ) -> Profile:
+        """Sets prose sections (DeerFlow's six) and attributes such as a birthday; ``None`` removes an attribute.
+
+        Raises:
+            InvalidInput: an unknown section, or an attribute that is not a JSON value.
+            Conflict: the profile's version is not ``expected``.
+        """
+        profile: Profile = self._run(
+            "update_profile",
+            self._update_profile,
+            sections=dict(sections or {}),
+            attributes=dict(attributes or {}),
+            expected=expected,
+        )
+        return profile
+
+    def _update_profile(self, **fields: Any) -> Profile:
+        return self._writer.update_profile(self.scope, by=self.by, **fields)
+
+    def file(self, path: str) -> MemoryFile:
+        """The memory file at ``path``. Raises :class:`~everlong.errors.NotFound`."""
+        found: MemoryFile = self._run("file", self._file, path=path)
+        return found
+
+    def _file(self, *, path: str) -> MemoryFile:
+        with self._store.read() as tx:
+            return tx.files.get(self.scope, path)
+
+    def files(self, *, prefix: str = "/") -> tuple[MemoryFile, ...]:
+        """Memory files visible from here below ``prefix``, by path."""
+        found: tuple[MemoryFile, ...] = self._run("files", self._files, prefix=prefix)
+        return found
+
+    def _files(self, *, prefix: str) -> tuple[MemoryFile, ...]:
+        with self._store.read() as tx:
+            return tx.files.list(self.scope, prefix=prefix)
+
+    def write_file(self, path: str, content: str | bytes, *, expected: int = 0) -> MemoryFile:
+        """Writes a file at this scope less its session; ``expected`` is the version it replaces, 0 for a new file.
+
+        Raises:
+            InvalidPath: the path is not absolute or leaves its root. Conflict: its version is not ``expected``.
+        """
+        data = clean(content).encode() if isinstance(content, str) else content
+        written: MemoryFile = self._run("write_file", self._write_file, path=path, content=data, expected=expected)
+        return written
+
+    def _write_file(self, **fields: Any) -> MemoryFile:
+        return self._writer.write_file(self.scope, by=self.by, **fields)
+
+    # -------------------------------------------------------------------------------------------- jobs, audit, end
+
+    def jobs(self) -> tuple[Job, ...]:
+        """Work that waits, runs or was parked within this scope, soonest first."""
+        jobs: tuple[Job, ...] = self._run("jobs", self._jobs)
+        return jobs
+
+    def _jobs(self) -> tuple[Job, ...]:
+        with self._store.read() as tx:
+            return tx.jobs.list(self.scope)
+
+    def retry(self, job_id: str) -> Job:
+        """Lets a parked job run again. Raises :class:`~everlong.errors.NotFound`."""
+        job: Job = self._run("retry", self._release, job_id=job_id)
+        return job
+
+    def _release(self, *, job_id: str) -> Job:
+        with self._store.write() as tx:
+            job = tx.jobs.release(self.scope, job_id, now=self._memory.parts.clock())
+        self._memory.wake()
+        return job
+
+    def journal(self, *, target: str = "", action: str = "", cursor: str = "", limit: int = 100) -> Page[Entry]:
+        """Who changed what here and why, newest first: additions, merges, refusals, extractions, erasures."""
+        page: Page[Entry] = self._run(
+            "journal", self._journal, target=target, action=action, cursor=cursor, limit=limit
+        )
+        return page
+
+    def _journal(self, **options: Any) -> Page[Entry]:
+        with self._store.read() as tx:
+            return tx.journal.list(self.scope, **options)
+
+    def erase(self) -> dict[str, int]:
+        """Removes everything kept at or within this scope for good; returns how many records of each kind.
+
+        With a session in the scope: that conversation and what was learned in it.
+        """
+        counts: dict[str, int] = self._run("erase", self._erase)
+        return counts
+
+    def _erase(self) -> dict[str, int]:
+        counts = self._writer.erase(self.scope, by=self.by)
+        self._memory.parts.traces.erase(self.scope)
+        return counts
+
+
+def _query(question: str | Query, filters: Mapping[str, Any]) -> Query:
+    if isinstance(question, Query):
+        return question
+    if not isinstance(question, str):
+        msg = f"a question must be text, not {type(question).__name__}"
+        raise InvalidInput(msg)
+    try:
+        return Query(text=question, **filters)
+    except TypeError as error:
+        known = ", ".join(name for name in Query.__slots__ if name != "text")
+        msg = f"{error}; filters are {known}"
+        raise InvalidInput(msg) from None
+
+
+def _check_share(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        msg = f"{name} is {value!r}; it must be a number from 0 to 1"
+        raise InvalidInput(msg)
