@@ -32,6 +32,8 @@ from everlong.search import BucketIndex
 from everlong.store import open_store
 from everlong.text import estimate_tokens
 from everlong.workers import Retry, Worker
+from everlong.write.apply import Applier
+from everlong.write.background import Background
 from everlong.write.builtin import BuiltinExtractor
 from everlong.write.llm import LLMExtractor
 from everlong.write.reconcile import Gates
@@ -69,13 +71,17 @@ class Settings(BaseSettings):
         env_prefix="EVERLONG_", toml_file="everlong.toml", extra="forbid", validate_default=True
     )
 
-    url: str = Field("sqlite:///everlong.db", description="Where memory is kept: sqlite:///path, sqlite://, postgresql://…")
+    url: str = Field(
+        "sqlite:///everlong.db", description="Where memory is kept: sqlite:///path, sqlite://, postgresql://…"
+    )
     embedder: str = Field("use", description="use (built in), e5, openai:MODEL, or none for search by words only")
     extractor: Literal["builtin", "llm"] = Field("builtin", description="builtin needs no model; llm uses model")
     model: str = Field("", description="chat model for extraction and chat, such as openai:gpt-4o-mini")
     base_url: str | None = Field(None, description="an OpenAI-compatible endpoint; default: the SDK's")
     api_key: str | None = Field(None, repr=False, description="its key; default: the SDK's own variables")
-    cache_dir: Path | None = Field(None, description="where converted models are kept; default: the user's cache folder")
+    cache_dir: Path | None = Field(
+        None, description="where converted models are kept; default: the user's cache folder"
+    )
     debounce_seconds: float = Field(30, ge=1, le=300, description="extraction waits for so long a pause")
     max_wait_seconds: float = Field(300, ge=1, description="but never longer than this")
     batch_messages: int = Field(20, ge=1, description="so many new messages make extraction due at once")
@@ -86,7 +92,9 @@ class Settings(BaseSettings):
     max_injection_tokens: int = Field(2000, ge=100, le=8000, description="default budget of a prompt block")
     max_message_chars: int = Field(1_000_000, ge=1000, description="a longer message is refused")
     zone: str = Field("UTC", description="the users' time zone, for dates in words")
-    worker: Literal["thread", "none"] = Field("thread", description="do background work in this process, or leave it to everlong worker")
+    worker: Literal["thread", "none"] = Field(
+        "thread", description="do background work in this process, or leave it to everlong worker"
+    )
     job_attempts: int = Field(5, ge=1, description="failed work is parked after so many tries")
     lease_seconds: float = Field(300, gt=0, description="work of a worker that died is taken over after this")
     index_bytes: int = Field(256 * 1024 * 1024, ge=1024 * 1024, description="memory for the search cache")
@@ -154,14 +162,24 @@ def build(
         dimensions=embedder.dimensions if embedder else 0,
         budget_bytes=settings.index_bytes,
     )
-    writer = Writer(
+    gates = _gates(settings, embedder)
+    applier = Applier(store=store, index=index, embedder=embedder, gates=gates, clock=clock, new_id=new_id)
+    background = Background(
         store=store,
-        index=index,
+        applier=applier,
         embedder=embedder,
         extractor=extractor,
         clock=clock,
         new_id=new_id,
-        gates=_gates(settings, embedder),
+        zone=settings.zone,
+    )
+    writer = Writer(
+        store=store,
+        applier=applier,
+        embedder=embedder,
+        categories=gates.categories,
+        clock=clock,
+        new_id=new_id,
         debounce=Debounce(
             pause=timedelta(seconds=settings.debounce_seconds),
             longest=timedelta(seconds=max(settings.max_wait_seconds, settings.debounce_seconds)),
@@ -173,7 +191,7 @@ def build(
     reader = Reader(store=store, index=index, embedder=embedder, counter=counter, clock=clock, new_id=new_id)
     worker = Worker(
         store,
-        {"extract": writer.extract, "embed": writer.embed},
+        {"extract": background.extract, "embed": background.embed},
         clock=clock,
         name=f"{os.uname().nodename}:{os.getpid()}:{secrets.token_hex(3)}",
         random=random.random,

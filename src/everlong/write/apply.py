@@ -1,0 +1,218 @@
+"""From decisions to records: what a change needs of search, and how it is stored with its reason."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from everlong.wording import lexical_text, vector_text
+from everlong.write.reconcile import Gates, reconcile
+
+from everlong import text
+from everlong.errors import ModelError
+from everlong.protocols import Indexed
+from everlong.records import (
+    Batch,
+    Change,
+    ChangeSet,
+    Entry,
+    Extraction,
+    Fact,
+    Job,
+    Message,
+    Principal,
+    Profile,
+    Scope,
+    Section,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from everlong.protocols import Clock, Embedder, Index, NewId, Store, Transaction
+
+__all__ = ["Applier", "index_fact", "index_message", "job_key", "kept_at", "name_of", "words_for_vector"]
+
+_NEIGHBOURS: Final = 10
+"""Existing facts looked at for each candidate."""
+
+
+class Applier:
+    """Reconciles extractions with what is known and stores the outcome; shared by everything that writes facts."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        index: Index,
+        embedder: Embedder | None,
+        gates: Gates,
+        clock: Clock,
+        new_id: NewId,
+    ) -> None:
+        self._store, self._index, self._embedder = store, index, embedder
+        self._gates, self._clock, self._new_id = gates, clock, new_id
+
+    def with_vectors(self, rows: Sequence[Indexed], texts: Sequence[str]) -> list[Indexed]:
+        """``rows`` with a vector for each piece of the text of the same place."""
+        if self._embedder is None or not rows:
+            return list(rows)
+        pieces = [text.pieces(each) or [each] for each in texts]
+        vectors = self._embedder.embed([piece for group in pieces for piece in group])
+        ends = np.cumsum([len(group) for group in pieces])
+        parts = np.split(vectors, ends[:-1])
+        return [replace(row, model=self._model, vectors=part) for row, part in zip(rows, parts, strict=True)]
+
+    def decide(self, extraction: Extraction, batch: Batch) -> tuple[ChangeSet, dict[str, Indexed]]:
+        """The changes to make, and what search needs of each new fact by its id."""
+        contents = [candidate.content for candidate in extraction.candidates]
+        rows = [Indexed(terms=text.terms(content)) for content in contents]
+        try:
+            rows = self.with_vectors(rows, contents)
+        except ModelError:
+            # The words are found already; the vectors follow through an embed job.
+            pass
+        near = self._neighbours(batch.scope.home, rows, {fact.id: fact for fact in batch.facts})
+        changes = reconcile(extraction, batch, near=near, facts=batch.facts, gates=self._gates, new_id=self._new_id)
+        by_content = dict(zip(contents, rows, strict=True))
+        indexed = {
+            change.fact.id: by_content.get(change.fact.content) or index_fact(change.fact)
+            for change in changes.changes
+            if change.fact is not None
+        }
+        return changes, indexed
+
+    def _neighbours(
+        self, home: Scope, rows: Sequence[Indexed], facts: Mapping[str, Fact]
+    ) -> list[list[tuple[Fact, float]]]:
+        """For each candidate the existing facts most like it, with their cosine."""
+        if not rows or not facts or self._embedder is None:
+            return [[] for _ in rows]
+        with self._store.read() as tx:
+            corpus = self._index.corpus(tx, home, "fact")
+        return [_nearest(corpus.cosine(r.vectors[0]), corpus.ids, facts) if r.vectors is not None else [] for r in rows]
+
+    def apply(
+        self, tx: Transaction, changes: ChangeSet, indexed: Mapping[str, Indexed], profile: Profile, *, by: str
+    ) -> dict[str, Fact]:
+        """Stores every change, journals every decision; returns stored facts by id."""
+        stored: dict[str, Fact] = {}
+        sections: dict[str, str] = {}
+        pending = False
+        for change in changes.changes:
+            if change.kind == "section":
+                sections[change.section] = change.summary
+            for fact in self._store_change(tx, change, indexed):
+                stored[fact.id] = fact
+            if change.kind in {"add", "supersede", "hold"} and change.fact is not None:
+                pending = pending or indexed[change.fact.id].vectors is None
+        scope = profile.scope
+        if sections:
+            self._put_sections(tx, profile, sections)
+        tx.journal.append(*(self._entry_of(change, scope, by, stored) for change in changes.changes))
+        if pending and self._embedder is not None:
+            self.enqueue_embedding(tx, scope)
+        return stored
+
+    def _store_change(self, tx: Transaction, change: Change, indexed: Mapping[str, Indexed]) -> list[Fact]:
+        stored = []
+        if change.old is not None and change.expected is not None:
+            stored.append(tx.facts.revise(change.old, expected=change.expected))
+        if change.fact is None:
+            return stored
+        if change.kind in {"add", "supersede", "hold"}:
+            stored.append(tx.facts.add(change.fact, indexed[change.fact.id]))
+        elif change.expected is not None:
+            row = indexed[change.fact.id] if change.kind == "revise" else None
+            stored.append(tx.facts.revise(change.fact, expected=change.expected, indexed=row))
+        return stored
+
+    def _put_sections(self, tx: Transaction, profile: Profile, summaries: Mapping[str, str]) -> Profile:
+        now = self._clock()
+        sections = dict(profile.sections)
+        sections.update({name: Section(summary=summary, updated_at=now) for name, summary in summaries.items()})
+        return tx.profiles.put(replace(profile, sections=sections, updated_at=now), expected=profile.version)
+
+    def _entry_of(self, change: Change, scope: Scope, by: str, stored: Mapping[str, Fact]) -> Entry:
+        fact = change.fact
+        payload: dict[str, Any] = {}
+        if fact is None and change.candidate is not None:
+            payload["content"] = change.candidate.content
+        if change.old is not None:
+            payload["replaces"] = change.old.id
+        after = stored[fact.id].version if fact is not None and fact.id in stored else None
+        return Entry(
+            id=self._new_id("log"),
+            at=self._clock(),
+            scope=scope,
+            by=by,
+            action=change.kind,
+            kind="profile" if change.kind == "section" else "fact",
+            target=fact.id if fact else change.section,
+            reason=change.reason,
+            before=change.expected,
+            after=after,
+            payload=payload,
+        )
+
+    def journal(self, tx: Transaction, scope: Scope, by: Principal | str, action: str, **fields: Any) -> None:
+        who = by if isinstance(by, str) else name_of(by)
+        tx.journal.append(Entry(id=self._new_id("log"), at=self._clock(), scope=scope, by=who, action=action, **fields))
+
+    def enqueue_embedding(self, tx: Transaction, home: Scope) -> None:
+        now = self._clock()
+        job = Job(id=self._new_id("job"), kind="embed", key=job_key(home), scope=home, run_after=now, first_at=now)
+        tx.jobs.put(job, latest=now)
+
+    def index_quietly(self, fact: Fact) -> Indexed:
+        row = index_fact(fact)
+        try:
+            return self.with_vectors([row], [fact.content])[0]
+        except ModelError:
+            return row
+
+
+def jobjob_key(scope: Scope) -> str:
+    return json.dumps(scope.parts, ensure_ascii=False, separators=(",", ":"))
+
+
+def name_of(by: Principal) -> str:
+    return f"{by.role}:{by.id}"
+
+
+def index_message(message: Message) -> Indexed:
+    words = lexical_text(
+        message.content,
+        speaker=message.speaker,
+        created_at=message.created_at,
+        caption=str(message.metadata.get("caption", "")),
+    )
+    return Indexed(terms=text.terms(words))
+
+
+def words_for_vector(message: Message) -> str:
+    caption = str(message.metadata.get("caption", ""))
+    return vector_text(message.content, speaker=message.speaker, caption=caption)
+
+
+def index_fact(fact: Fact) -> Indexed:
+    return Indexed(terms=text.terms(fact.content))
+
+
+def kept_at(tx: Transaction, home: Scope) -> tuple[Fact, ...]:
+    """Every active fact kept exactly at ``home``."""
+    facts: list[Fact] = []
+    cursor = ""
+    while True:
+        page = tx.facts.list(home, cursor=cursor, limit=500)
+        facts += [fact for fact in page.items if fact.scope == home]
+        cursor = page.next
+        if not cursor:
+            return tuple(facts)
+
+
+def _nearest(cosines: Any, ids: Sequence[str], facts: Mapping[str, Fact]) -> list[tuple[Fact, float]]:
+    order = np.argsort(-np.nan_to_num(cosines, nan=-1.0), kind="stable")[:_NEIGHBOURS]
+    return [(facts[ids[i]], float(cosines[i])) for i in order if ids[i] in facts and not np.isnan(cosines[i])]
