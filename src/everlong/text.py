@@ -9,6 +9,8 @@ import re
 import unicodedata
 from functools import cache, lru_cache
 from hashlib import blake2b
+from importlib import import_module
+from itertools import pairwise
 from math import ceil
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
@@ -115,7 +117,7 @@ def _grams(run: str) -> Iterator[str]:
     if len(run) == 1 and run not in _STOP_CHARACTERS:
         yield run
         return
-    for left, right in zip(run, run[1:], strict=False):
+    for left, right in pairwise(run):
         if left not in _STOP_CHARACTERS or right not in _STOP_CHARACTERS:
             yield left + right
     for character in run if len(run) > 1 else "":
@@ -146,9 +148,7 @@ def _stem(word: str) -> str:
 
 @cache
 def _stemmer() -> Any:
-    from snowballstemmer import stemmer
-
-    return stemmer("porter")
+    return import_module("snowballstemmer").stemmer("porter")
 
 
 def _unaccented(text: str) -> str:
@@ -306,7 +306,7 @@ def pieces(text: str, *, limit: int = 600, size: int = 400) -> list[str]:
     while len(text) - cuts[-1] > limit:
         cuts.append(_cut(text, cuts[-1], cuts[-1] + size, ends))
     cuts.append(len(text))
-    parts = (text[start:end].strip() for start, end in zip(cuts, cuts[1:], strict=False))
+    parts = (text[start:end].strip() for start, end in pairwise(cuts))
     return [part for part in parts if part]
 
 

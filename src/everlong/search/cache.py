@@ -1,0 +1,109 @@
+"""The search index: buckets kept in memory, checked against the store at each question."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from everlong.search.bucket import Bucket, BucketCorpus
+
+if TYPE_CHECKING:
+    from everlong.protocols import Revision, Transaction
+    from everlong.records import Kind, Scope
+
+    Key = tuple[Scope, Kind]
+
+_MEBIBYTE: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Cached:
+    bucket: Bucket
+    revision: Revision
+    nbytes: int
+
+
+class BucketIndex:
+    """Exact search over buckets in this process; implements :class:`everlong.protocols.Index`.
+
+    Each question asks the store for the revisions of the buckets it may see: unchanged ones are used as they are,
+    changed ones take the rows that changed, those of a new epoch (something was erased) load anew. So a committed
+    write of any process is seen by the next question. Least recently used buckets leave when all together pass
+    ``budget_bytes`` (default 256 MiB); one that is larger than that alone is loaded for each question.
+
+    ``model`` names the vector space and ``dimensions`` its width: vectors of other models are not loaded. One index
+    serves one store, from any number of threads. Ask it inside read transactions, never inside a write that may
+    still roll back, for what it loads there would stay.
+    """
+
+    def __init__(self, *, model: str, dimensions: int, budget_bytes: int = 256 * _MEBIBYTE) -> None:
+        self.model = model
+        self.dimensions = dimensions
+        self.budget_bytes = budget_bytes
+        self._cached: OrderedDict[Key, _Cached] = OrderedDict()
+        self._nbytes = 0
+        self._lock = Lock()
+
+    def corpus(self, tx: Transaction, scope: Scope, kind: Kind) -> BucketCorpus:
+        """All rows of ``kind`` that ``scope`` may see now, widest scope first.
+
+        Raises:
+            SchemaMismatch: stored vectors of this model have another width.
+        """
+        revisions = tx.index.revisions(scope, (kind,))
+        buckets = []
+        for where in sorted(scope.covering(), key=_width):
+            revision = revisions.get((where, kind))
+            if revision is None:
+                self._drop((where, kind))
+            else:
+                buckets.append(self._bucket(tx, (where, kind), revision))
+        return BucketCorpus(buckets)
+
+    def forget(self, scope: Scope) -> None:
+        """Drops every bucket kept at ``scope`` or within it, as after an erasure."""
+        for key in [key for key in tuple(self._cached) if scope.covers(key[0])]:
+            self._drop(key)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory the kept buckets take, about."""
+        return self._nbytes
+
+    def _bucket(self, tx: Transaction, key: Key, revision: Revision) -> Bucket:
+        with self._lock:
+            cached = self._cached.get(key)
+            if cached is not None:
+                self._cached.move_to_end(key)
+        if cached is not None and cached.revision == revision:
+            return cached.bucket
+        bucket = self._load(tx, key, revision, cached)
+        self._keep(key, _Cached(bucket, revision, bucket.nbytes))
+        return bucket
+
+    def _load(self, tx: Transaction, key: Key, revision: Revision, cached: _Cached | None) -> Bucket:
+        where, kind = key
+        if cached is None or cached.revision.epoch != revision.epoch or cached.revision.number > revision.number:
+            return Bucket.build(tx.index.rows(where, kind, model=self.model), self.dimensions)
+        rows = tx.index.rows(where, kind, model=self.model, after=cached.revision.number)
+        return cached.bucket.updated(rows, self.dimensions)
+
+    def _keep(self, key: Key, new: _Cached) -> None:
+        with self._lock:
+            old = self._cached.pop(key, None)
+            self._nbytes += new.nbytes - (old.nbytes if old else 0)
+            self._cached[key] = new
+            while self._nbytes > self.budget_bytes:
+                _, evicted = self._cached.popitem(last=False)
+                self._nbytes -= evicted.nbytes
+
+    def _drop(self, key: Key) -> None:
+        with self._lock:
+            old = self._cached.pop(key, None)
+            self._nbytes -= old.nbytes if old else 0
+
+
+def _width(scope: Scope) -> int:
+    return sum(map(bool, scope.parts))
