@@ -174,15 +174,18 @@ class Applier:
             return row
 
 
-def jobjob_key(scope: Scope) -> str:
+def job_key(scope: Scope) -> str:
+    """The key under which work on one scope is merged."""
     return json.dumps(scope.parts, ensure_ascii=False, separators=(",", ":"))
 
 
 def name_of(by: Principal) -> str:
+    """How the journal names a principal."""
     return f"{by.role}:{by.id}"
 
 
 def index_message(message: Message) -> Indexed:
+    """What search needs of a message, less its vector."""
     words = lexical_text(
         message.content,
         speaker=message.speaker,
@@ -193,11 +196,13 @@ def index_message(message: Message) -> Indexed:
 
 
 def words_for_vector(message: Message) -> str:
+    """The text of a message that its vector stands for."""
     caption = str(message.metadata.get("caption", ""))
     return vector_text(message.content, speaker=message.speaker, caption=caption)
 
 
 def index_fact(fact: Fact) -> Indexed:
+    """What search needs of a fact, less its vector."""
     return Indexed(terms=text.terms(fact.content))
 
 

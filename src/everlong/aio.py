@@ -1,0 +1,195 @@
+"""The async face: the same operations, each run in a bounded pool of threads, for any event loop.
+
+There is no second implementation: every method here is one line. Values go in and values come out, so a call belongs
+to no loop and may be made from any.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+from anyio import CapacityLimiter, to_thread
+from anyio.lowlevel import RunVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import TracebackType
+
+    from everlong.memory import Memory, ScopedMemory, Status
+    from everlong.records import (
+        Added,
+        Context,
+        Entry,
+        Fact,
+        FactStatus,
+        Job,
+        MemoryFile,
+        Message,
+        Page,
+        Principal,
+        Profile,
+        Query,
+        Recall,
+        Remembered,
+        Scope,
+        Session,
+        Trace,
+    )
+
+__all__ = ["AsyncMemory", "AsyncScopedMemory"]
+
+T = TypeVar("T")
+_THREADS: Final = 16
+
+
+class _Pool:
+    """Runs calls in threads, so many at once in each event loop (a limiter belongs to one loop, a memory to none)."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._limiter: RunVar[CapacityLimiter] = RunVar("everlong-threads")
+
+    async def run(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        limiter = self._limiter.get(None)
+        if limiter is None:
+            limiter = CapacityLimiter(self._threads)
+            self._limiter.set(limiter)
+        return await to_thread.run_sync(partial(call, *args, **kwargs), limiter=limiter)
+
+
+class AsyncMemory:
+    """:class:`~everlong.memory.Memory` for async code: ``AsyncMemory(open_memory(…))``."""
+
+    def __init__(self, memory: Memory, *, threads: int = _THREADS) -> None:
+        self.memory, self._pool = memory, _Pool(threads)
+
+    def at(self, scope: Scope, *, by: Principal | None = None) -> AsyncScopedMemory:
+        """See :meth:`everlong.memory.Memory.at`."""
+        return AsyncScopedMemory(self.memory.at(scope, by=by), self._pool)
+
+    async def drain(self, timeout: float = 60.0) -> int:  # noqa: ASYNC109 - the same signature as the core
+        """See :meth:`everlong.memory.Memory.drain`."""
+        return await self._pool.run(self.memory.drain, timeout)
+
+    async def status(self) -> Status:
+        """See :meth:`everlong.memory.Memory.status`."""
+        return await self._pool.run(self.memory.status)
+
+    async def close(self, *, timeout: float = 30.0) -> None:  # noqa: ASYNC109 - the same signature as the core
+        """See :meth:`everlong.memory.Memory.close`."""
+        await self._pool.run(self.memory.close, timeout=timeout)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class AsyncScopedMemory:
+    """:class:`~everlong.memory.ScopedMemory` for async code; each method means what its namesake there means."""
+
+    def __init__(self, scoped: ScopedMemory, pool: _Pool) -> None:
+        self.scope, self.by, self._scoped, self._run = scoped.scope, scoped.by, scoped, pool.run
+
+    async def add(self, messages: Iterable[Any]) -> Added:
+        """Keeps what was said."""
+        return await self._run(self._scoped.add, messages)
+
+    async def messages(self, *, limit: int = 50) -> tuple[Message, ...]:
+        """The latest messages."""
+        return await self._run(self._scoped.messages, limit=limit)
+
+    async def sessions(self, *, cursor: str = "", limit: int = 100) -> Page[Session]:
+        """The user's conversations."""
+        return await self._run(self._scoped.sessions, cursor=cursor, limit=limit)
+
+    async def recall(self, question: str | Query, **filters: Any) -> Recall:
+        """What memory holds on a question."""
+        return await self._run(self._scoped.recall, question, **filters)
+
+    async def context(self, question: str | Query, *, budget: int | None = None, **filters: Any) -> Context:
+        """A block for the agent's prompt."""
+        return await self._run(self._scoped.context, question, budget=budget, **filters)
+
+    async def explain(self, trace_id: str) -> Trace:
+        """Why a recall found what it found."""
+        return await self._run(self._scoped.explain, trace_id)
+
+    async def remember(
+        self, content: str, *, category: str = "context", confidence: float = 1.0, pinned: bool = False
+    ) -> Remembered:
+        """Stores one fact at once."""
+        return await self._run(self._scoped.remember, content, category=category, confidence=confidence, pinned=pinned)
+
+    async def facts(
+        self,
+        *,
+        status: FactStatus | None = "active",
+        categories: Sequence[str] = (),
+        cursor: str = "",
+        limit: int = 100,
+    ) -> Page[Fact]:
+        """Facts visible from here."""
+        return await self._run(self._scoped.facts, status=status, categories=categories, cursor=cursor, limit=limit)
+
+    async def fact(self, fact_id: str) -> Fact:
+        """One fact by id."""
+        return await self._run(self._scoped.fact, fact_id)
+
+    async def history(self, fact_id: str) -> tuple[Fact, ...]:
+        """Every version of a fact."""
+        return await self._run(self._scoped.history, fact_id)
+
+    async def revise(self, fact_id: str, *, expected: int | None = None, **changes: Any) -> Fact:
+        """Changes fields of a fact."""
+        return await self._run(self._scoped.revise, fact_id, expected=expected, **changes)
+
+    async def forget(self, fact_id: str, *, reason: str = "asked to forget") -> Fact:
+        """Retires one fact."""
+        return await self._run(self._scoped.forget, fact_id, reason=reason)
+
+    async def profile(self) -> Profile:
+        """The profile kept here."""
+        return await self._run(self._scoped.profile)
+
+    async def update_profile(
+        self,
+        *,
+        sections: Mapping[str, str] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        expected: int | None = None,
+    ) -> Profile:
+        """Sets sections and attributes of the profile."""
+        return await self._run(self._scoped.update_profile, sections=sections, attributes=attributes, expected=expected)
+
+    async def file(self, path: str) -> MemoryFile:
+        """One memory file."""
+        return await self._run(self._scoped.file, path)
+
+    async def files(self, *, prefix: str = "/") -> tuple[MemoryFile, ...]:
+        """Memory files visible from here."""
+        return await self._run(self._scoped.files, prefix=prefix)
+
+    async def write_file(self, path: str, content: str | bytes, *, expected: int = 0) -> MemoryFile:
+        """Writes a memory file."""
+        return await self._run(self._scoped.write_file, path, content, expected=expected)
+
+    async def jobs(self) -> tuple[Job, ...]:
+        """Work that waits, runs or was parked."""
+        return await self._run(self._scoped.jobs)
+
+    async def retry(self, job_id: str) -> Job:
+        """Lets a parked job run again."""
+        return await self._run(self._scoped.retry, job_id)
+
+    async def journal(self, *, target: str = "", action: str = "", cursor: str = "", limit: int = 100) -> Page[Entry]:
+        """Who changed what here and why."""
+        return await self._run(self._scoped.journal, target=target, action=action, cursor=cursor, limit=limit)
+
+    async def erase(self) -> dict[str, int]:
+        """Removes everything kept here for good."""
+        return await self._run(self._scoped.erase)
