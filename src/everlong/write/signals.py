@@ -1,0 +1,106 @@
+"""What a message signals beside its content: a correction, praise, a wish to be remembered, or nothing at all.
+
+The patterns are data (``signals.toml``); :func:`load` reads further files of the same form on top of them.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final
+
+from everlong.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+NAMES: Final = ("correction", "reinforcement", "remember", "trivial")
+_SCANNED: Final = 2_000
+_NOT_A_WORD: Final = re.compile(r"[\W_]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """Compiled patterns. A signal stands when one of its patterns is found after the parts that ``unless`` matches
+    were blanked out; ``trivial`` must match the whole message, word by word."""
+
+    found: Mapping[str, re.Pattern[str]]
+    unless: Mapping[str, re.Pattern[str]]
+    trivial: re.Pattern[str]
+
+
+def detect(text: str, *, rules: Rules | None = None) -> tuple[str, ...]:
+    """The signals in one user message, of ``correction``, ``reinforcement``, ``remember`` and ``trivial``.
+
+    Built-in patterns cover English and Chinese, the plainest of Japanese, Korean, Spanish, French and German.
+    Only the first 2,000 characters are looked at. ``rules`` come from :func:`load`.
+    """
+    rules = rules or _built_in()
+    folded = unicodedata.normalize("NFKC", text[:_SCANNED]).casefold().replace("’", "'")
+    if len(text) <= _SCANNED and rules.trivial.fullmatch(_NOT_A_WORD.sub(" ", folded).strip()):
+        return ("trivial",)
+    return tuple(name for name in NAMES if name in rules.found and _stands(name, folded, rules))
+
+
+def _stands(name: str, folded: str, rules: Rules) -> bool:
+    if name in rules.unless:
+        folded = rules.unless[name].sub(" … ", folded)
+    return bool(rules.found[name].search(folded))
+
+
+def load(*files: Path) -> Rules:
+    """The built-in patterns and those of further TOML files of the same form.
+
+    Raises:
+        ConfigError: a file cannot be read, is no TOML, names an unknown signal or holds a broken pattern.
+    """
+    tables = [_parse("signals.toml", resources.files("everlong.write").joinpath("signals.toml").read_text("utf-8"))]
+    for file in files:
+        try:
+            tables.append(_parse(str(file), file.read_text("utf-8")))
+        except OSError as error:
+            msg = f"signal patterns {file} cannot be read: {error}"
+            raise ConfigError(msg) from error
+    found, unless = _gather(tables, "found"), _gather(tables, "unless")
+    words = "|".join(f"(?:{pattern})" for pattern in _patterns(tables, "trivial", "found"))
+    found.pop("trivial", None)
+    return Rules(found=found, unless=unless, trivial=re.compile(rf"(?:(?:{words})\s?)*"))
+
+
+@cache
+def _built_in() -> Rules:
+    return load()
+
+
+def _parse(name: str, source: str) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(source)
+        for signal, parts in table.items():
+            if signal not in NAMES:
+                msg = f"signal patterns {name} name {signal!r}; known are {', '.join(NAMES)}"
+                raise ConfigError(msg)
+            for pattern in _flat(parts):
+                re.compile(pattern)
+    except (tomllib.TOMLDecodeError, re.error, TypeError, AttributeError) as error:
+        msg = f"signal patterns {name} are malformed: {error}"
+        raise ConfigError(msg) from error
+    return table
+
+
+def _flat(parts: Mapping[str, Mapping[str, list[str]]]) -> Iterable[str]:
+    return (pattern for languages in parts.values() for patterns in languages.values() for pattern in patterns)
+
+
+def _patterns(tables: Iterable[Mapping[str, Any]], signal: str, part: str) -> list[str]:
+    parts = (table.get(signal, {}).get(part, {}) for table in tables)
+    return [pattern for languages in parts for patterns in languages.values() for pattern in patterns]
+
+
+def _gather(tables: list[dict[str, Any]], part: str) -> dict[str, re.Pattern[str]]:
+    named = {signal: "|".join(f"(?:{p})" for p in _patterns(tables, signal, part)) for signal in NAMES}
+    return {signal: re.compile(pattern) for signal, pattern in named.items() if pattern}
