@@ -126,9 +126,13 @@ class Worker:
             self._thread = Thread(target=self.run_forever, name=f"everlong-{self._name}", daemon=True)
             self._thread.start()
 
+    def request_stop(self) -> None:
+        """Asks :meth:`run_forever` to end after the present job; safe in a signal handler."""
+        self._stopping.set()
+
     def stop(self, timeout: float | None = None) -> bool:
         """Ends after the present job; false if it was still busy after ``timeout`` seconds."""
-        self._stopping.set()
+        self.request_stop()
         self._store.notify()
         if self._thread is not None:
             self._thread.join(timeout)

@@ -1,0 +1,5 @@
+"""``python -m everlong`` is the command line."""
+
+from everlong.cli import main
+
+main()

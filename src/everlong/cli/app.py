@@ -1,0 +1,226 @@
+"""The commands. Each opens memory as the settings say, does one thing, prints it for a person or as JSON."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from everlong.cli import render
+from everlong.errors import EverlongError, InvalidInput
+
+if TYPE_CHECKING:
+    from everlong.memory import Memory, ScopedMemory
+
+app = typer.Typer(
+    help="Long-term memory for LLM agents. Settings: EVERLONG_… variables or everlong.toml.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+Url = Annotated[str | None, typer.Option("--url", help="Where memory is kept, such as sqlite:///memory.db.")]
+User = Annotated[str, typer.Option("--user", envvar="EVERLONG_USER", help="Whose memory.")]
+Agent = Annotated[str, typer.Option("--agent", help="The agent it belongs to; empty for every agent.")]
+Org = Annotated[str, typer.Option("--org", help="The organisation.")]
+SessionName = Annotated[str, typer.Option("--session", help="The conversation.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Language = Annotated[str, typer.Option("--language", help="Play only this one: zh or en.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, help="How many at most.")]
+
+
+def _open(url: str | None, **settings: Any) -> Memory:
+    from everlong.config import open_memory  # noqa: PLC0415 - so that --help stays quick
+
+    return open_memory(url, **settings) if url else open_memory(**settings)
+
+
+def _at(memory: Memory, *, org: str, agent: str, user: str, session: str = "") -> ScopedMemory:
+    from everlong.records import Scope  # noqa: PLC0415 - so that --help stays quick
+
+    return memory.at(Scope(org=org, agent=agent, user=user, session=session))
+
+
+@app.command()
+def demo(*, language: Language = "", as_json: Json = False) -> None:
+    """Play two conversations, three days apart, on a fresh store and watch an agent remember."""
+    from everlong.cli.demo import play  # noqa: PLC0415 - so that --help stays quick
+
+    play([language] if language else ["zh", "en"], as_json=as_json)
+
+
+@app.command()
+def chat(
+    *,
+    url: Url = None,
+    user: User = "local",
+    agent: Agent = "",
+    org: Org = "",
+    session: SessionName = "",
+    as_json: Json = False,
+) -> None:
+    """Talk to a model that remembers. Needs EVERLONG_MODEL, such as openai:gpt-4o-mini (and EVERLONG_BASE_URL)."""
+    from everlong.cli.chat import converse  # noqa: PLC0415 - so that --help stays quick
+
+    with _open(url) as memory:
+        scoped = _at(memory, org=org, agent=agent, user=user, session=session or memory.parts.new_id("chat"))
+        converse(memory, scoped, as_json=as_json)
+
+
+@app.command()
+def add(
+    text: Annotated[
+        list[str] | None, typer.Argument(help="What the user said; from standard input if left out.")
+    ] = None,
+    *,
+    role: Annotated[str, typer.Option("--role", help="user or assistant.")] = "user",
+    url: Url = None,
+    user: User = "local",
+    agent: Agent = "",
+    org: Org = "",
+    session: SessionName = "cli",
+    wait: Annotated[bool, typer.Option(help="Extract facts now, or leave it to a worker.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Keep something that was said, and learn from it."""
+    words = " ".join(text) if text else sys.stdin.read()
+    with _open(url, worker="none") as memory:
+        scoped = _at(memory, org=org, agent=agent, user=user, session=session)
+        added = scoped.add([(role, words)])
+        learned: tuple[Any, ...] = ()
+        if wait and added.status == "queued":
+            with render.progress("extracting", quiet=as_json):
+                memory.drain()
+            learned = tuple(e for e in scoped.journal(limit=50).items if e.by.startswith("extractor:"))
+        render.added(added, learned, scoped, as_json=as_json)
+
+
+@app.command()
+def recall(
+    question: list[str],
+    *,
+    url: Url = None,
+    user: User = "local",
+    agent: Agent = "",
+    org: Org = "",
+    session: SessionName = "",
+    limit: Limit = 5,
+    explain: Annotated[bool, typer.Option("--explain", help="Show every candidate and why it was dropped.")] = False,
+    as_json: Json = False,
+) -> None:
+    """What memory holds on a question, with scores."""
+    with _open(url, worker="none") as memory:
+        found = _at(memory, org=org, agent=agent, user=user, session=session).recall(" ".join(question), limit=limit)
+        render.recall(found, explain=explain, as_json=as_json)
+
+
+@app.command()
+def context(
+    question: list[str],
+    *,
+    url: Url = None,
+    user: User = "local",
+    agent: Agent = "",
+    org: Org = "",
+    session: SessionName = "",
+    budget: Annotated[int | None, typer.Option("--budget", help="Tokens, 100 to 8000.")] = None,
+    as_json: Json = False,
+) -> None:
+    """The exact block that an agent's prompt would get for a question."""
+    with _open(url, worker="none") as memory:
+        scoped = _at(memory, org=org, agent=agent, user=user, session=session)
+        render.context(scoped.context(" ".join(question), budget=budget), as_json=as_json)
+
+
+@app.command()
+def facts(
+    *,
+    url: Url = None,
+    user: User = "local",
+    agent: Agent = "",
+    org: Org = "",
+    every: Annotated[bool, typer.Option("--all", help="Also facts that are held for review or retired.")] = False,
+    cursor: Annotated[str, typer.Option("--cursor", help="Where the page before ended.")] = "",
+    limit: Limit = 100,
+    as_json: Json = False,
+) -> None:
+    """What is known, newest first."""
+    with _open(url, worker="none") as memory:
+        scoped = _at(memory, org=org, agent=agent, user=user)
+        render.facts(scoped.facts(status=None if every else "active", cursor=cursor, limit=limit), as_json=as_json)
+
+
+@app.command()
+def profile(
+    assignments: Annotated[list[str] | None, typer.Argument(help="name=value to set; name= to remove.")] = None,
+    *,
+    url: Url = None,
+    user: User = "local",
+    agent: Agent = "",
+    org: Org = "",
+    as_json: Json = False,
+) -> None:
+    """Show the profile, or set attributes (birthday=5-1) and sections (workContext="…")."""
+    from everlong.records import SECTIONS  # noqa: PLC0415 - so that --help stays quick
+
+    pairs = dict(_assignment(each) for each in assignments or ())
+    with _open(url, worker="none") as memory:
+        scoped = _at(memory, org=org, agent=agent, user=user)
+        if pairs:
+            scoped.update_profile(
+                sections={k: v for k, v in pairs.items() if k in SECTIONS},
+                attributes={k: v or None for k, v in pairs.items() if k not in SECTIONS},
+            )
+        render.profile(scoped.profile(), as_json=as_json)
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator or not name.strip():
+        msg = f"{text!r} is not name=value"
+        raise InvalidInput(msg)
+    return name.strip(), value.strip()
+
+
+@app.command()
+def status(*, url: Url = None, as_json: Json = False) -> None:
+    """Where memory is, which parts are active, how much work waits."""
+    with _open(url, worker="none") as memory:
+        render.status(memory.status(), as_json=as_json)
+
+
+@app.command()
+def worker(
+    *,
+    url: Url = None,
+    once: Annotated[bool, typer.Option("--once", help="Do the work that is due and end.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Do background work until stopped (SIGTERM and Ctrl-C finish the present job first)."""
+    with _open(url, worker="none") as memory:
+        if once:
+            render.document({"ran": memory.parts.worker.run_due()}, as_json=as_json)
+            return
+
+        def stop(*_: object) -> None:
+            memory.parts.worker.request_stop()
+
+        signal.signal(signal.SIGTERM, stop)
+        signal.signal(signal.SIGINT, stop)
+        render.note(f"working on {memory.status().url}; stop with Ctrl-C", quiet=as_json)
+        memory.parts.worker.run_forever()
+
+
+def main() -> None:
+    """Runs the command line; an error of ours prints its message and ends with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A console that cannot show a character shows its escape instead of crashing.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        app()
+    except EverlongError as error:
+        render.error(error)
+        sys.exit(error.exit_code)

@@ -1,0 +1,173 @@
+"""How results look: for a person in a terminal, plain when piped, or as JSON."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+
+    from everlong.errors import EverlongError
+    from everlong.memory import ScopedMemory, Status
+    from everlong.records import Added, Context, Entry, Fact, Hit, Page, Profile, Recall
+
+_LABELS = {"fact": "fact", "message": "said"}
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console on the present standard output; wide when it is not a terminal, so that nothing is cut."""
+    made = Console(stderr=stderr, highlight=False, soft_wrap=True)
+    if not made.is_terminal:
+        made = Console(stderr=stderr, highlight=False, soft_wrap=True, width=200)
+    return made
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it: records as objects, times in ISO form, bytes in base64."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {k if isinstance(k, str) else " ".join(map(str, k)): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    return value
+
+
+def document(value: Any, *, as_json: bool = True) -> None:
+    """Prints a value as JSON, or as ``name: value`` lines."""
+    value = plain(value)
+    if as_json or not isinstance(value, dict):
+        print(json.dumps(value, ensure_ascii=False, indent=2))  # noqa: T201 - this is the output
+        return
+    for name, each in value.items():
+        console().print(f"{name}: {each}", markup=False)
+
+
+def note(message: str, *, quiet: bool) -> None:
+    """A line for the person at the terminal, on standard error."""
+    if not quiet:
+        console(stderr=True).print(message, style="dim", markup=False)
+
+
+def error(problem: EverlongError) -> None:
+    """What went wrong and what to do, on standard error."""
+    console(stderr=True).print(f"{type(problem).__name__}: {problem}", style="red", markup=False)
+
+
+def progress(label: str, *, quiet: bool) -> AbstractContextManager[Any]:
+    """A spinner while work is long; nothing when piped or asked to be quiet."""
+    out = console(stderr=True)
+    return nullcontext() if quiet or not out.is_terminal else out.status(label)
+
+
+def added(result: Added, learned: Sequence[Entry], scoped: ScopedMemory, *, as_json: bool) -> None:
+    """What was stored, and what was learned from it."""
+    if as_json:
+        document({"added": result, "learned": learned})
+        return
+    out = console()
+    out.print(f"{result.status}: {len(result.message_ids)} stored, {len(result.duplicates)} known already")
+    for skipped in result.ignored:
+        out.print(f"ignored: {skipped.reason}", markup=False)
+    for entry in learned:
+        if entry.kind == "fact" and entry.target:
+            fact = scoped.fact(entry.target)
+            out.print(
+                f"{entry.action}: {fact.content}  ({fact.category}, {fact.confidence:.2f}) — {entry.reason}",
+                markup=False,
+            )
+
+
+def hits_table(hits: Sequence[Hit]) -> Table:
+    """Hits with their scores and what the scores are made of."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("score", "what", "text", "why"):
+        table.add_column(name, style="bold" if name == "score" else "", overflow="fold")
+    for hit in hits:
+        parts = ", ".join(f"{name} {value:.2f}" for name, value in hit.parts.items() if abs(value) >= 0.005)  # noqa: PLR2004 - would print as 0.00
+        table.add_row(f"{hit.score:.2f}", _LABELS[hit.kind], escape(hit.text), parts)
+    return table
+
+
+def recall(found: Recall, *, explain: bool, as_json: bool) -> None:
+    """Hits, and on request every candidate."""
+    if as_json:
+        document(found if explain else {"hits": found.hits, "trace_id": found.trace.id})
+        return
+    out = console()
+    if found.hits:
+        out.print(hits_table(found.hits))
+    else:
+        out.print("nothing is remembered about that")
+    if explain:
+        for each in found.trace.considered:
+            verdict = "kept" if each.kept else "dropped"
+            out.print(f"{each.score:.2f} {verdict} {each.kind} {each.id}: {each.reason}", markup=False)
+
+
+def context(block: Context, *, as_json: bool) -> None:
+    """The block as it would stand in the prompt."""
+    if as_json:
+        document(block)
+        return
+    console().print(Text(block.text or "(nothing to say: the prompt stays as it is)"))
+
+
+def facts(page: Page[Fact], *, as_json: bool) -> None:
+    """Facts, a line each."""
+    if as_json:
+        document(page)
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("id", "category", "confidence", "since", "text"):
+        table.add_column(name, overflow="fold", no_wrap=name == "id")
+    for fact in page.items:
+        mark = "" if fact.status == "active" else f"[{fact.status}] "
+        table.add_row(
+            fact.id, fact.category, f"{fact.confidence:.2f}", f"{fact.created_at:%Y-%m-%d}", escape(mark + fact.content)
+        )
+    out = console()
+    out.print(table)
+    out.print(f"{len(page.items)} of {page.total}" + (f"; next: --cursor {page.next}" if page.next else ""))
+
+
+def profile(known: Profile, *, as_json: bool) -> None:
+    """Sections and attributes."""
+    if as_json:
+        document(known)
+        return
+    out = console()
+    if not known.version:
+        out.print("no profile yet")
+    for name, section in known.sections.items():
+        out.print(f"{name}: {section.summary}", markup=False)
+    for name, value in known.attributes.items():
+        out.print(f"{name} = {value}", markup=False)
+
+
+def status(state: Status, *, as_json: bool) -> None:
+    """Parts and counts."""
+    if as_json:
+        document(state)
+        return
+    out = console()
+    out.print(f"store      {state.url}", markup=False)
+    out.print(f"embedder   {state.embedder}", markup=False)
+    out.print(f"extractor  {state.extractor}", markup=False)
+    out.print(f"jobs       {state.waiting} waiting, {state.running} running, {state.parked} parked")
