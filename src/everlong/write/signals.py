@@ -27,7 +27,7 @@ _NOT_A_WORD: Final = re.compile(r"[\W_]+")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """Compiled patterns. A signal stands when one of its patterns is found after the parts that ``unless`` matches
-    were blanked out; ``trivial`` must match the whole message, word by word."""
+    were blanked out; ``trivial`` must match the whole message, word by word, the longest word first and without a second try."""
 
     found: Mapping[str, re.Pattern[str]]
     unless: Mapping[str, re.Pattern[str]]
@@ -67,9 +67,9 @@ def load(*files: Path) -> Rules:
             msg = f"signal patterns {file} cannot be read: {error}"
             raise ConfigError(msg) from error
     found, unless = _gather(tables, "found"), _gather(tables, "unless")
-    words = "|".join(f"(?:{pattern})" for pattern in _patterns(tables, "trivial", "found"))
+    words = sorted((w for p in _patterns(tables, "trivial", "found") for w in p.split("|")), key=len, reverse=True)
     found.pop("trivial", None)
-    return Rules(found=found, unless=unless, trivial=re.compile(rf"(?:(?:{words})\s?)*"))
+    return Rules(found=found, unless=unless, trivial=re.compile(rf"(?:(?>{'|'.join(words)})\s?)*+"))
 
 
 @cache
