@@ -1,7 +1,7 @@
 """Every error that everlong raises, each with one HTTP status and one exit code.
 
     EverlongError
-    ├─ ConfigError                     exit 2   a setting or a missing extra
+    ├─ ConfigError                     exit 2   a wrong setting · MissingExtra
     ├─ InvalidInput              400   exit 3   InvalidScope · InvalidPath · UnknownCategory · EmptyText
     ├─ AccessDenied              403   exit 4   └─ ApprovalRequired
     ├─ NotFound (LookupError)    404   exit 5   also for what the caller may not see
