@@ -67,20 +67,28 @@ def _fold(text: str) -> str:
 TERMS_VERSION: Final = 1
 """Grows when :func:`terms` answers differently for some text, so that stored terms can be made anew."""
 
-_STOPWORDS: Final = frozenset(
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_STOPWORDS: Final = _words(
     """a about am an and any are as at be because been being but by can could did do does doing for from had has
     have having he her hers him his how i if in into is it its just me my of on or our ours shall she should so some
     such than that the their theirs them then there these they this those to too us very was we were what when where
-    which while who whom whose why will with would you your yours""".split()
+    which while who whom whose why will with would you your yours"""
 )
 """Pronouns, articles, auxiliaries, prepositions and question words. Negations and numbers stay: they are content."""
 
-_STOP_CHARACTERS: Final = frozenset("的了吗嗎呢啊吧呀哦地得着著过過是在和与與也都就还還我你您他她它们們这這那哪谁誰么麼个個被把")
+_STOP_CHARACTERS: Final = frozenset(
+    "的了吗嗎呢啊吧呀哦地得着著过過是在和与與也都就还還我你您他她它们們这這那哪谁誰么麼个個被把"
+)
 """Particles, pronouns and copulas: they stand in nearly every sentence, so alone they tell no text from another.
 Their bigrams with content characters stay (目的, 了解, 在线). 不, 没 and 有 are content."""
 
 _QUESTION_WORDS: Final = re.compile(
-    "为什么|為什麼|什么|什麼|怎么样|怎麼樣|怎么|怎麼|怎样|怎樣|哪里|哪裡|哪儿|哪兒|哪个|哪個|哪些|多少|是不是|有没有|有沒有|请问|請問"
+    "为什么|為什麼|什么|什麼|怎么样|怎麼樣|怎么|怎麼|怎样|怎樣"
+    "|哪里|哪裡|哪儿|哪兒|哪个|哪個|哪些|多少|是不是|有没有|有沒有|请问|請問"
 )
 """They mark a question but never stand in its answer, so they would only reward other questions."""
 
@@ -233,9 +241,9 @@ def _cost(kind: str, run: str) -> float:
 
 _ENDS: Final = re.compile("\n+|[.!?。！？｡…]+[\"'”’」』）)\\]]*")
 _FULL_STOPS: Final = frozenset("。！？｡")
-_ABBREVIATIONS: Final = frozenset("mr mrs ms dr prof sr st vs e.g i.e eg ie cf approx dept est".split())
-_BEFORE_NUMBERS: Final = frozenset("no nos fig vol pp sec ch".split())
-_MAYBE_LAST: Final = frozenset("etc inc ltd co corp al jr".split())
+_ABBREVIATIONS: Final = _words("mr mrs ms dr prof sr st vs e.g i.e eg ie cf approx dept est")
+_BEFORE_NUMBERS: Final = _words("no nos fig vol pp sec ch")
+_MAYBE_LAST: Final = _words("etc inc ltd co corp al jr")
 _DOTTED: Final = re.compile(r"(?!e\.g|i\.e)[A-Za-z](?:\.[A-Za-z])+")
 _LAST_WORD: Final = re.compile(r"[^\s(\"'“]*$")
 _WIDE: Final = re.compile(f"[{_UNSPACED}]")

@@ -21,7 +21,9 @@ from everlong.text import (
 
 ANY = st.text(st.characters(exclude_categories=()), max_size=120)
 PROSE = st.lists(
-    st.sampled_from(["Ann", "likes", "tea", ". ", "? ", ", ", "用户", "喜欢", "。", "，", "\n", "3.5", " ", "e.g. ", "x" * 50])
+    st.sampled_from(
+        ["Ann", "likes", "tea", ". ", "? ", ", ", "用户", "喜欢", "。", "，", "\n", "3.5", " ", "e.g. ", "x" * 50]
+    )
 ).map("".join)
 quick = settings(max_examples=150, deadline=None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -43,7 +44,13 @@ def test_clean_leaves_what_any_store_can_keep(text: str, cleaned: str) -> None:
 
 @pytest.mark.parametrize(
     "variant",
-    [" user prefers vim ", "User prefers Vim.", "\uff35\uff53\uff45\uff52 prefers Vim", '"User  prefers\nVim!"', "USER PREFERS VIM。"],
+    [
+        " user prefers vim ",
+        "User prefers Vim.",
+        "\uff35\uff53\uff45\uff52 prefers Vim",
+        '"User  prefers\nVim!"',
+        "USER PREFERS VIM。",
+    ],
 )
 def test_duplicates_have_one_normal_form(variant: str) -> None:
     assert normal(variant) == normal("User prefers Vim")
@@ -124,16 +131,23 @@ def test_terms_are_the_same_from_many_threads() -> None:
     texts = [f"{first} {second}{'x' * n}ing" for first in words for second in words for n in range(3)]
     with ThreadPoolExecutor(8) as pool:
         got = list(pool.map(terms, texts))
-    fresh = "import sys, json; from everlong.text import terms; print(json.dumps([terms(t) for t in json.load(sys.stdin)]))"
-    ran = subprocess.run([sys.executable, "-c", fresh], input=str(texts).replace("'", '"'), capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == str(got).replace("'", '"')
+    alone = (
+        "import json, sys; from everlong.text import terms; print(json.dumps(list(map(terms, json.load(sys.stdin)))))"
+    )
+    command = [sys.executable, "-c", alone]
+    ran = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, check=True)
+    assert json.loads(ran.stdout) == got
 
 
 def test_packed_terms_are_portable() -> None:
     """The hash of a term is written into databases: it may never change."""
     assert hash_term("tea") == int.from_bytes(pack_terms(["tea"]), "little")
     assert pack_terms(["tea", "茶"]).hex() == PINNED
-    assert unpack_terms(pack_terms(["tea", "茶", "tea"])).tolist() == [hash_term("tea"), hash_term("茶"), hash_term("tea")]
+    assert unpack_terms(pack_terms(["tea", "茶", "tea"])).tolist() == [
+        hash_term("tea"),
+        hash_term("茶"),
+        hash_term("tea"),
+    ]
     assert unpack_terms(b"").dtype == np.uint64
 
 
@@ -166,7 +180,10 @@ def test_token_estimate_is_near(text: str, least: int, most: int) -> None:
         ("See https://a.b/c?x=1.2 for e.g. this one. Done", ["See https://a.b/c?x=1.2 for e.g. this one.", "Done"]),
         ('"Really?" she asked. "Yes."', ['"Really?"', "she asked.", '"Yes."']),
         ("We met at 5 p.m. It rained.", ["We met at 5 p.m.", "It rained."]),
-        ("Tea, nuts etc. are bad. It was I. Then J. Doe left.", ["Tea, nuts etc. are bad.", "It was I.", "Then J. Doe left."]),
+        (
+            "Tea, nuts etc. are bad. It was I. Then J. Doe left.",
+            ["Tea, nuts etc. are bad.", "It was I.", "Then J. Doe left."],
+        ),
         ("No. Not room No. 5.", ["No.", "Not room No. 5."]),
         ("1. first\n2. second", ["1. first", "2. second"]),
         ("我喜欢猫。你呢？好吧！", ["我喜欢猫。", "你呢？", "好吧！"]),
@@ -183,7 +200,10 @@ def test_sentences(text: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("I live in Rome, but work in Oslo; it is 1,000 km.", ["I live in Rome", "but work in Oslo", "it is 1,000 km."]),
+        (
+            "I live in Rome, but work in Oslo; it is 1,000 km.",
+            ["I live in Rome", "but work in Oslo", "it is 1,000 km."],
+        ),
         ("我住北京，在上海工作；爱苹果、梨。", ["我住北京", "在上海工作", "爱苹果、梨。"]),
         ("One. Two, three", ["One.", "Two", "three"]),
     ],
@@ -202,7 +222,9 @@ def test_pieces_end_at_sentences_where_they_can() -> None:
     assert [len(piece) for piece in pieces("字" * 1500)] == [400, 400, 400, 300]
 
 
-@pytest.mark.parametrize("identifier", ["CON", "con.txt", "a.", ".hidden", "..", "", "A b/ü\\:*?", "用户", "x\ud800", "%41", "nul"])
+@pytest.mark.parametrize(
+    "identifier", ["CON", "con.txt", "a.", ".hidden", "..", "", "A b/ü\\:*?", "用户", "x\ud800", "%41", "nul"]
+)
 def test_safe_names_are_valid_everywhere_and_read_back(identifier: str) -> None:
     name = safe_name(identifier)
     assert from_safe_name(name) == identifier
