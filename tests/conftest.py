@@ -48,6 +48,7 @@ class Postgres:
 
     def _make_template(self) -> str:
         from everlong.store import open_store
+
         from everlong.testing import CountingIds, FakeClock
 
         name = f"template_{self.worker}"

@@ -77,7 +77,9 @@ class TestScope:
         assert name in str(caught.value)
         assert isinstance(caught.value, InvalidInput)
 
-    @pytest.mark.parametrize("part", ["安娜", "ann@example.com", "a%", "a_", "'; DROP--", "x" * 512, " ann ", "👩‍👩‍👧", "../.."])
+    @pytest.mark.parametrize(
+        "part", ["安娜", "ann@example.com", "a%", "a_", "'; DROP--", "x" * 512, " ann ", "👩‍👩‍👧", "../.."]
+    )
     def test_any_other_text_is_a_name(self, part: str) -> None:
         scope = Scope(user=part)
         assert scope.user == part

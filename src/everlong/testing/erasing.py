@@ -1,0 +1,178 @@
+"""What erasing promises: all that was kept there is gone, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from everlong.errors import NotFound
+from everlong.records import ALL_KINDS, Scope
+from everlong.testing.samples import (
+    ANN,
+    BOB,
+    ODD_NAMES,
+    TALK,
+    add_fact,
+    at,
+    entry,
+    file,
+    indexed,
+    job,
+    message,
+    profile,
+    say,
+)
+
+if TYPE_CHECKING:
+    from everlong.protocols import Store, Transaction
+
+WALK = replace(TALK, session="walk")
+
+
+def fill(tx: Transaction, scope: Scope, tag: str) -> None:
+    """One record of every kind for ``scope``, its ids marked by ``tag``."""
+    talk = replace(scope, session="talk")
+    first = add_fact(tx, f"{tag}-f", scope, session="talk")
+    tx.facts.revise(replace(first, confidence=1.0), expected=1)
+    tx.facts.set_vectors(scope, first.id, indexed(first.content, model="m", vectors=[[1, 0]]))
+    said = message(f"{tag}-m", talk)
+    tx.messages.append(talk, [said], [indexed(said.content, model="m", vectors=[[0, 1]])])
+    tx.profiles.put(profile(scope), expected=0)
+    tx.files.put(file("/notes.md", scope, b"one"), expected=0)
+    tx.files.put(file("/notes.md", scope, b"two"), expected=1)
+    tx.jobs.put(job(f"{tag}-j", talk, key=f"{tag}-k"), latest=at(60))
+    tx.journal.append(entry(f"{tag}-e", scope, target=first.id), entry(f"{tag}-t", talk))
+
+
+def left(tx: Transaction, scope: Scope) -> list[int]:
+    """How much of each kind can be found from ``scope`` that is kept at it or within it."""
+    talk = replace(scope, session="talk")
+    return [
+        sum(one.scope == scope for one in tx.facts.list(scope, status=None).items),
+        len(tx.messages.tail(talk, limit=9)),
+        int(tx.sessions.get(talk) is not None),
+        tx.profiles.get(scope).version,
+        sum(one.scope == scope for one in tx.files.list(scope)),
+        len(tx.jobs.list(scope)),
+        tx.journal.list(scope).total,
+        len(tx.index.rows(scope, "fact", model="m").ids),
+        len(tx.index.rows(scope, "message", model="m").ids),
+    ]
+
+
+FULL = [1, 1, 1, 1, 1, 1, 2, 1, 1]
+
+
+class EraseTests:
+    """Erase a person, a conversation, an org; the neighbours stay."""
+
+    def test_nothing_is_left_of_what_was_erased(self, store: Store) -> None:
+        with store.write() as tx:
+            fill(tx, ANN, "ann")
+            assert left(tx, ANN) == FULL
+        with store.write() as tx:
+            counts = tx.erase(ANN)
+        assert sum(counts.values()) >= sum(FULL[:7])
+        assert all(number >= 0 for number in counts.values())
+        with store.read() as tx:
+            assert left(tx, ANN) == [0] * 9
+            assert tx.messages.recent(TALK, limit=9) == ()
+            assert tx.jobs.count() == 0
+            with pytest.raises(NotFound):
+                tx.facts.get(ANN, "ann-f")
+
+    def test_erasing_what_is_not_there_deletes_nothing(self, store: Store) -> None:
+        with store.write() as tx:
+            fill(tx, BOB, "bob")
+        with store.write() as tx:
+            assert sum(tx.erase(ANN).values()) == 0
+        with store.read() as tx:
+            assert left(tx, BOB) == FULL
+
+    def test_what_lies_within_goes_too_and_what_is_wider_stays(self, store: Store) -> None:
+        coder = replace(ANN, agent="coder")
+        wide = Scope(org="acme")
+        with store.write() as tx:
+            for scope, tag in ((ANN, "ann"), (coder, "coder"), (wide, "wide")):
+                fill(tx, scope, tag)
+            add_fact(tx, "in-session", TALK)
+        with store.write() as tx:
+            tx.erase(ANN)
+        with store.read() as tx:
+            assert left(tx, coder) == [0] * 9
+            assert left(tx, ANN) == [0] * 9
+            assert tx.facts.many(TALK, ["in-session"]) == {}
+            assert tx.facts.get(ANN, "wide-f").scope == wide
+
+    @pytest.mark.parametrize("gone", ODD_NAMES, ids=range(len(ODD_NAMES)))
+    def test_neighbours_with_look_alike_names_are_untouched(self, store: Store, gone: str) -> None:
+        with store.write() as tx:
+            for i, name in enumerate(ODD_NAMES):
+                add_fact(tx, f"f{i}", Scope(org="acme", user=name))
+                say(tx, f"m{i}", session=Scope(org="acme", user=name, session="talk"))
+        with store.write() as tx:
+            tx.erase(Scope(org="acme", user=gone))
+        with store.read() as tx:
+            for i, name in enumerate(ODD_NAMES):
+                scope = Scope(org="acme", user=name)
+                kept = 0 if name == gone else 1
+                assert len(tx.facts.many(scope, [f"f{i}"])) == kept, name
+                assert len(tx.messages.recent(scope, limit=9)) == kept, name
+                assert tx.facts.list(scope).total == kept, name
+
+    def test_erasing_a_conversation_takes_its_messages_and_the_facts_learned_in_it(self, store: Store) -> None:
+        with store.write() as tx:
+            fill(tx, ANN, "ann")
+            say(tx, "w1", session=WALK)
+            add_fact(tx, "walked", session="walk")
+            add_fact(tx, "by-hand")
+            add_fact(tx, "only-here", TALK, session="talk")
+            add_fact(tx, "his", BOB, session="talk")
+            tx.jobs.put(job("walk-j", WALK, key="walk"), latest=at(60))
+        with store.write() as tx:
+            tx.erase(TALK)
+        with store.read() as tx:
+            assert set(tx.facts.many(WALK, ["ann-f", "walked", "by-hand", "only-here"])) == {"walked", "by-hand"}
+            assert tx.facts.many(TALK, ["only-here", "ann-f"]) == {}
+            assert tx.facts.get(BOB, "his").id == "his"
+            assert [one.id for one in tx.messages.recent(ANN, limit=9)] == ["w1"]
+            assert tx.sessions.get(TALK) is None
+            assert tx.sessions.get(WALK) is not None
+            assert [one.id for one in tx.jobs.list(ANN)] == ["walk-j"]
+            assert [one.id for one in tx.journal.list(TALK).items] == []
+            assert tx.profiles.get(ANN).version == 1
+            assert tx.files.get(ANN, "/notes.md").content == b"two"
+
+    def test_erasing_an_org_leaves_other_orgs(self, store: Store) -> None:
+        elsewhere = Scope(org="umbrella", user="ann")
+        with store.write() as tx:
+            fill(tx, ANN, "ann")
+            fill(tx, elsewhere, "other")
+        with store.write() as tx:
+            tx.erase(Scope(org="acme"))
+        with store.read() as tx:
+            assert left(tx, ANN) == [0] * 9
+            assert left(tx, elsewhere) == FULL
+
+    def test_what_was_erased_can_be_begun_anew(self, store: Store) -> None:
+        with store.write() as tx:
+            fill(tx, ANN, "ann")
+        with store.write() as tx:
+            tx.erase(ANN)
+        with store.write() as tx:
+            fill(tx, ANN, "ann")
+        with store.read() as tx:
+            assert left(tx, ANN) == FULL
+            assert len(tx.facts.history(ANN, "ann-f")) == 2
+            assert {key[1] for key in tx.index.revisions(ANN, ALL_KINDS)} == {"fact", "message"}
+
+    def test_an_erasure_that_fails_deletes_nothing(self, store: Store) -> None:
+        with store.write() as tx:
+            fill(tx, ANN, "ann")
+        with pytest.raises(ZeroDivisionError), store.write() as tx:
+            tx.erase(ANN)
+            1 / 0  # noqa: B018
+        with store.read() as tx:
+            assert left(tx, ANN) == FULL

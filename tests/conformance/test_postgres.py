@@ -1,0 +1,20 @@
+"""PostgreSQL keeps every promise of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from everlong.store import open_store
+
+from everlong.protocols import Store
+from everlong.testing import CountingIds, FakeClock
+from everlong.testing.stores import StoreTests
+
+
+class TestPostgreSQL(StoreTests):
+    @pytest.fixture
+    def store(self, postgres_url: str) -> Iterator[Store]:
+        opened = open_store(postgres_url, clock=FakeClock(tick=0.001), new_id=CountingIds())
+        yield opened
+        opened.close()
