@@ -529,8 +529,6 @@ class Call:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
-
-
 class Middleware(Protocol):
     """One skin of the onion: may refuse, change the call, look at the result; calls ``handler`` at most once."""
 

@@ -91,7 +91,9 @@ def test_work_can_be_left_to_a_worker(tmp_path: Path) -> None:
         (["demo", "--language", "fr"], 3, "InvalidInput"),
     ],
 )
-def test_bad_input_says_what_to_do_and_ends_with_its_code(tmp_path: Path, args: list[str], code: int, says: str) -> None:
+def test_bad_input_says_what_to_do_and_ends_with_its_code(
+    tmp_path: Path, args: list[str], code: int, says: str
+) -> None:
     done = run(tmp_path, *args)
     assert done.returncode == code, done.stderr
     assert says in done.stdout + done.stderr

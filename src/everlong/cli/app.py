@@ -32,13 +32,13 @@ Limit = Annotated[int, typer.Option("--limit", min=1, help="How many at most.")]
 
 
 def _open(url: str | None, **settings: Any) -> Memory:
-    from everlong.config import open_memory  # noqa: PLC0415 - so that --help stays quick
+    from everlong.config import open_memory
 
     return open_memory(url, **settings) if url else open_memory(**settings)
 
 
 def _at(memory: Memory, *, org: str, agent: str, user: str, session: str = "") -> ScopedMemory:
-    from everlong.records import Scope  # noqa: PLC0415 - so that --help stays quick
+    from everlong.records import Scope
 
     return memory.at(Scope(org=org, agent=agent, user=user, session=session))
 
@@ -46,7 +46,7 @@ def _at(memory: Memory, *, org: str, agent: str, user: str, session: str = "") -
 @app.command()
 def demo(*, language: Language = "", as_json: Json = False) -> None:
     """Play two conversations, three days apart, on a fresh store and watch an agent remember."""
-    from everlong.cli.demo import play  # noqa: PLC0415 - so that --help stays quick
+    from everlong.cli.demo import play
 
     play([language] if language else ["zh", "en"], as_json=as_json)
 
@@ -62,7 +62,7 @@ def chat(
     as_json: Json = False,
 ) -> None:
     """Talk to a model that remembers. Needs EVERLONG_MODEL, such as openai:gpt-4o-mini (and EVERLONG_BASE_URL)."""
-    from everlong.cli.chat import converse  # noqa: PLC0415 - so that --help stays quick
+    from everlong.cli.chat import converse
 
     with _open(url) as memory:
         scoped = _at(memory, org=org, agent=agent, user=user, session=session or memory.parts.new_id("chat"))
@@ -163,7 +163,7 @@ def profile(
     as_json: Json = False,
 ) -> None:
     """Show the profile, or set attributes (birthday=5-1) and sections (workContext="…")."""
-    from everlong.records import SECTIONS  # noqa: PLC0415 - so that --help stays quick
+    from everlong.records import SECTIONS
 
     pairs = dict(_assignment(each) for each in assignments or ())
     with _open(url, worker="none") as memory:

@@ -42,7 +42,7 @@ def _turn(scoped: ScopedMemory, model: ChatModel, turns: list[ChatTurn], questio
         for piece in model.stream([ChatTurn(role="system", content=system), *turns]):
             pieces.append(piece)
             if not as_json:
-                print(piece, end="", flush=True)  # noqa: T201 - the answer as it arrives
+                print(piece, end="", flush=True)
     except ModelError as error:
         turns.pop()
         render.error(error)
@@ -51,12 +51,12 @@ def _turn(scoped: ScopedMemory, model: ChatModel, turns: list[ChatTurn], questio
     answer = "".join(pieces)
     turns.append(ChatTurn(role="assistant", content=answer))
     scoped.add([("user", question), ("assistant", answer)])
-    print(json.dumps({"question": question, "answer": answer, "memory": block}, ensure_ascii=False) if as_json else "")  # noqa: T201
+    print(json.dumps({"question": question, "answer": answer, "memory": block}, ensure_ascii=False) if as_json else "")
 
 
 def _model() -> ChatModel:
-    from everlong.config import Settings  # noqa: PLC0415 - so that --help stays quick
-    from everlong.models import open_chat_model  # noqa: PLC0415 - so that --help stays quick
+    from everlong.config import Settings
+    from everlong.models import open_chat_model
 
     settings = Settings()
     if not settings.model:

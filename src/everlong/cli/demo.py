@@ -47,8 +47,10 @@ PLAYS: Final = {
         first=(
             (
                 "user",
-                "I'm building an automatic plant watering system with an ESP32, "
-                "and the soil moisture readings jump around a lot.",
+                (
+                    "I'm building an automatic plant watering system with an ESP32, "
+                    "and the soil moisture readings jump around a lot."
+                ),
             ),
             ("assistant", "Likely supply noise or too little averaging: add a filter capacitor and average samples."),
             ("user", "Okay, I'm using a capacitive sensor and I set the sampling interval to 1 second."),

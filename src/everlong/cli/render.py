@@ -53,7 +53,7 @@ def document(value: Any, *, as_json: bool = True) -> None:
     """Prints a value as JSON, or as ``name: value`` lines."""
     value = plain(value)
     if as_json or not isinstance(value, dict):
-        print(json.dumps(value, ensure_ascii=False, indent=2))  # noqa: T201 - this is the output
+        print(json.dumps(value, ensure_ascii=False, indent=2))
         return
     for name, each in value.items():
         console().print(f"{name}: {each}", markup=False)

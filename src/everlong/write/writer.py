@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from everlong.write.capture import capture
-
 from everlong import text
 from everlong.errors import EmptyText, InvalidInput, InvalidPath, InvalidScope, TooLarge, UnknownCategory
 from everlong.records import (
@@ -31,6 +29,7 @@ from everlong.records import (
     Section,
 )
 from everlong.write.apply import index_message, job_key, kept_at, name_of
+from everlong.write.capture import capture
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
