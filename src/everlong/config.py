@@ -72,32 +72,40 @@ class Settings(BaseSettings):
     )
 
     url: str = Field(
-        "sqlite:///everlong.db", description="Where memory is kept: sqlite:///path, sqlite://, postgresql://…"
+        default="sqlite:///everlong.db", description="Where memory is kept: sqlite:///path, sqlite://, postgresql://…"
     )
-    embedder: str = Field("use", description="use (built in), e5, openai:MODEL, or none for search by words only")
-    extractor: Literal["builtin", "llm"] = Field("builtin", description="builtin needs no model; llm uses model")
-    model: str = Field("", description="chat model for extraction and chat, such as openai:gpt-4o-mini")
-    base_url: str | None = Field(None, description="an OpenAI-compatible endpoint; default: the SDK's")
-    api_key: str | None = Field(None, repr=False, description="its key; default: the SDK's own variables")
+    embedder: str = Field(
+        default="use", description="use (built in), e5, openai:MODEL, or none for search by words only"
+    )
+    extractor: Literal["builtin", "llm"] = Field(
+        default="builtin", description="builtin needs no model; llm uses model"
+    )
+    model: str = Field(default="", description="chat model for extraction and chat, such as openai:gpt-4o-mini")
+    base_url: str | None = Field(default=None, description="an OpenAI-compatible endpoint; default: the SDK's")
+    api_key: str | None = Field(default=None, repr=False, description="its key; default: the SDK's own variables")
     cache_dir: Path | None = Field(
-        None, description="where converted models are kept; default: the user's cache folder"
+        default=None, description="where converted models are kept; default: the user's cache folder"
     )
-    debounce_seconds: float = Field(30, ge=1, le=300, description="extraction waits for so long a pause")
-    max_wait_seconds: float = Field(300, ge=1, description="but never longer than this")
-    batch_messages: int = Field(20, ge=1, description="so many new messages make extraction due at once")
-    confidence_threshold: float = Field(0.7, ge=0, le=1, description="candidates below it are not stored as facts")
-    below_threshold: Literal["hold", "downweight", "drop"] = Field("hold", description="what happens to those")
-    max_facts: int = Field(100, ge=10, le=500, description="facts kept at one scope; the least valuable is retired")
-    categories: tuple[str, ...] = Field((), description="categories of your own, beside the built-in ones")
-    max_injection_tokens: int = Field(2000, ge=100, le=8000, description="default budget of a prompt block")
-    max_message_chars: int = Field(1_000_000, ge=1000, description="a longer message is refused")
-    zone: str = Field("UTC", description="the users' time zone, for dates in words")
+    debounce_seconds: float = Field(default=30, ge=1, le=300, description="extraction waits for so long a pause")
+    max_wait_seconds: float = Field(default=300, ge=1, description="but never longer than this")
+    batch_messages: int = Field(default=20, ge=1, description="so many new messages make extraction due at once")
+    confidence_threshold: float = Field(
+        default=0.7, ge=0, le=1, description="candidates below it are not stored as facts"
+    )
+    below_threshold: Literal["hold", "downweight", "drop"] = Field(default="hold", description="what happens to those")
+    max_facts: int = Field(
+        default=100, ge=10, le=500, description="facts kept at one scope; the least valuable is retired"
+    )
+    categories: tuple[str, ...] = Field(default=(), description="categories of your own, beside the built-in ones")
+    max_injection_tokens: int = Field(default=2000, ge=100, le=8000, description="default budget of a prompt block")
+    max_message_chars: int = Field(default=1_000_000, ge=1000, description="a longer message is refused")
+    zone: str = Field(default="UTC", description="the users' time zone, for dates in words")
     worker: Literal["thread", "none"] = Field(
-        "thread", description="do background work in this process, or leave it to everlong worker"
+        default="thread", description="do background work in this process, or leave it to everlong worker"
     )
-    job_attempts: int = Field(5, ge=1, description="failed work is parked after so many tries")
-    lease_seconds: float = Field(300, gt=0, description="work of a worker that died is taken over after this")
-    index_bytes: int = Field(256 * 1024 * 1024, ge=1024 * 1024, description="memory for the search cache")
+    job_attempts: int = Field(default=5, ge=1, description="failed work is parked after so many tries")
+    lease_seconds: float = Field(default=300, gt=0, description="work of a worker that died is taken over after this")
+    index_bytes: int = Field(default=256 * 1024 * 1024, ge=1024 * 1024, description="memory for the search cache")
 
     @field_validator("zone")
     @classmethod

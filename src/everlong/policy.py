@@ -10,7 +10,7 @@ from everlong.protocols import Decision
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from everlong.protocols import Call, Policy
+    from everlong.protocols import Call, Middleware, Policy
     from everlong.records import Principal, Scope
 
 __all__ = ["READS", "OwnScope", "guard"]
@@ -42,7 +42,7 @@ class OwnScope:
         return Decision(effect="allow", reason="own memory")
 
 
-def guard(policy: Policy) -> Callable[[Call, Callable[[Call], Any]], Any]:
+def guard(policy: Policy) -> Middleware:
     """A middleware that lets a call through only if ``policy`` allows it.
 
     Raises:

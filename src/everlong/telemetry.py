@@ -15,7 +15,7 @@ from everlong.records import Entry, Recall, Scope, Trace
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from everlong.protocols import Call, Clock, NewId, Store
+    from everlong.protocols import Call, Clock, Middleware, NewId, Store
 
 __all__ = ["Metrics", "TraceLog", "audit", "log_recall", "measure"]
 
@@ -39,7 +39,7 @@ class Metrics:
             self.seconds[key] = self.seconds.get(key, 0.0) + seconds
 
 
-def measure(metrics: Metrics) -> Callable[[Call, Callable[[Call], Any]], Any]:
+def measure(metrics: Metrics) -> Middleware:
     """A middleware that counts and times every call."""
 
     def skin(call: Call, handler: Callable[[Call], Any]) -> Any:
@@ -56,7 +56,7 @@ def measure(metrics: Metrics) -> Callable[[Call, Callable[[Call], Any]], Any]:
     return skin
 
 
-def audit(store: Store, clock: Clock, new_id: NewId) -> Callable[[Call, Callable[[Call], Any]], Any]:
+def audit(store: Store, clock: Clock, new_id: NewId) -> Middleware:
     """A middleware that writes every refusal to the journal of the scope that was refused.
 
     Changes need no skin: the writer journals them in the transaction that makes them.

@@ -63,7 +63,7 @@ class Applier:
         vectors = self._embedder.embed([piece for group in pieces for piece in group])
         ends = np.cumsum([len(group) for group in pieces])
         parts = np.split(vectors, ends[:-1])
-        return [replace(row, model=self._model, vectors=part) for row, part in zip(rows, parts, strict=True)]
+        return [replace(row, model=self._embedder.model, vectors=part) for row, part in zip(rows, parts, strict=True)]
 
     def decide(self, extraction: Extraction, batch: Batch) -> tuple[ChangeSet, dict[str, Indexed]]:
         """The changes to make, and what search needs of each new fact by its id."""

@@ -1,0 +1,199 @@
+"""What is kept of a conversation, from every shape it comes in."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import count
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+
+from everlong.errors import InvalidInput, TooLarge
+from everlong.records import Message, Scope
+from everlong.write.capture import Captured, capture
+
+SESSION = Scope(user="ann", session="t1")
+NOW = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
+_ids = count(1)
+
+
+def take(*messages: object, tail: tuple[Message, ...] = (), **more: Any) -> Captured:
+    return capture(
+        messages, session=SESSION, tail=tail, now=NOW, new_id=lambda prefix: f"{prefix}_{next(_ids)}", **more
+    )
+
+
+def said(captured: Captured) -> list[tuple[str, str]]:
+    return [(message.role, message.content) for message in captured.messages]
+
+
+TALK = [("user", "I like tea"), ("assistant", "Noted."), ("user", "ok"), ("assistant", "Anything else?")]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        ("user", "hi there"),
+        ["human", "hi there"],
+        {"role": "user", "content": "hi there"},
+        {"type": "human", "content": [{"type": "text", "text": "hi there"}]},
+        {"type": "human", "data": {"content": "hi there"}},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi there"}]},
+        {"role": "user", "content": ["hi there"]},
+        HumanMessage("hi there"),
+        HumanMessage([{"type": "text", "text": "hi there"}]),
+        Message(id="m", scope=SESSION.home, session="other", role="user", content="hi there", created_at=NOW),
+    ],
+)
+def test_every_shape_gives_the_same_message(raw: object) -> None:
+    [message] = take(raw).messages
+    assert (message.role, message.content, message.origin) == ("user", "hi there", "user")
+    assert (message.scope, message.session, message.created_at) == (Scope(user="ann"), "t1", NOW)
+
+
+def test_fields_are_taken_over() -> None:
+    raw = {"role": "user", "content": "hello", "id": "m1", "name": "Ann", "metadata": {"channel": "mail"}}
+    [message] = take(raw).messages
+    assert (message.id, message.speaker, message.metadata) == ("m1", "Ann", {"channel": "mail"})
+
+
+def test_only_words_of_user_and_assistant_remain() -> None:
+    captured = take(
+        SystemMessage("Be brief"),
+        HumanMessage("what is it?"),
+        AIMessage("let me look", tool_calls=[{"name": "f", "args": {}, "id": "1"}]),
+        ToolMessage("secret result", tool_call_id="1"),
+        {"role": "assistant", "tool_calls": [{"id": "2"}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "hm"}, {"type": "tool_use", "id": "3"}]},
+        {"type": "function_call_output", "output": "x"},
+        HumanMessage("old notes", additional_kwargs={"hide_from_ui": True}),
+        HumanMessage("old notes", additional_kwargs={"everlong": {}}),
+        {"role": "user", "content": "old notes", "metadata": {"everlong": True}},
+        HumanMessage("<memory>\n- User prefers Vim\n</memory>"),
+        ("user", ""),
+        ("user", None),
+        ("assistant", "<think>easy</think>It is 4."),
+    )
+    assert said(captured) == [("user", "what is it?"), ("assistant", "It is 4.")]
+    assert len(captured.ignored) == 12
+    assert all(skipped.reason.startswith("message ") for skipped in captured.ignored)
+
+
+def test_injected_memory_is_cut_out_of_a_message() -> None:
+    assert said(take(("user", "<memory>- prefers Vim</memory>\nWhat is 2+2?"))) == [("user", "What is 2+2?")]
+
+
+def test_parts_are_joined_in_order_without_images_and_thoughts() -> None:
+    data_url = "data:image/png;base64," + "A" * 2_000_000
+    content = [
+        {"type": "thinking", "thinking": "private"},
+        {"type": "text", "text": "one"},
+        {"type": "image_url", "image_url": {"url": data_url}},
+        "two",
+        {"type": "text", "text": {"value": "three"}},
+    ]
+    captured = take({"role": "user", "content": content}, ("user", f"see ![pic]({data_url}) here"))
+    assert said(captured) == [("user", "one\ntwo\nthree"), ("user", "see  here")]
+    assert take({"role": "user", "content": {"type": "image_url", "image_url": {"url": data_url}}}).messages == ()
+
+
+@pytest.mark.parametrize("block", ["uploaded_files", "current_uploads"])
+def test_an_upload_without_words_goes_with_its_answer(block: str) -> None:
+    notice = f"<{block}>- filename: a.pdf path: /mnt/user-data/uploads/t1/a.pdf</{block}>"
+    captured = take(
+        ("user", [{"type": "text", "text": notice}]), ("assistant", "I see a.pdf"), ("user", "thanks"), ("ai", "sure")
+    )
+    assert said(captured) == [("user", "thanks"), ("assistant", "sure")]
+    assert said(take(("user", f"{notice}\n这份报告讲什么？"))) == [("user", "这份报告讲什么？")]
+
+
+def test_characters_that_no_store_keeps_are_replaced() -> None:
+    [message] = take(("user", json.loads(r'"ok \ud83d a\u0000b \ud83d\ude00"'))).messages
+    assert message.content == "ok \ufffd ab 😀"
+
+
+@pytest.mark.parametrize("raw", ["hi", 3, None, ("user",), ("boss", "hi"), {"content": "hi"}, {"role": 3, "content": ""}])
+def test_what_is_no_message_is_named_by_its_index(raw: object) -> None:
+    with pytest.raises(InvalidInput, match="message 1"):
+        take(("user", "fine"), raw)
+
+
+def test_too_much_text_is_refused() -> None:
+    with pytest.raises(TooLarge, match="max_chars"):
+        take(("user", "x" * 11), max_chars=10)
+    assert take(("tool", "x" * 11), max_chars=10).messages == ()
+
+
+@pytest.mark.parametrize(
+    ("at", "utc"),
+    [
+        ("2025-06-10T14:20:00Z", "2025-06-10T14:20:00+00:00"),
+        ("2025-06-10T22:20:00+08:00", "2025-06-10T14:20:00+00:00"),
+        ("2025-06-10T14:20:00", "2025-06-10T14:20:00+00:00"),
+        (datetime(2025, 6, 10, 22, 20, tzinfo=timezone(timedelta(hours=8))), "2025-06-10T14:20:00+00:00"),
+        (1_749_565_200, "2025-06-10T14:20:00+00:00"),
+        (1_749_565_200_000, "2025-06-10T14:20:00+00:00"),
+        ("", NOW.isoformat()),
+    ],
+)
+def test_times_become_utc(at: object, utc: str) -> None:
+    for key in ("created_at", "timestamp"):
+        [message] = take({"role": "user", "content": "hi", key: at}).messages
+        assert message.created_at.isoformat() == utc
+
+
+@pytest.mark.parametrize("at", ["not a date", True, [], 1e300, float("nan"), "2025-13-01"])
+def test_a_bad_time_is_refused(at: object) -> None:
+    with pytest.raises(InvalidInput, match="message 0 has the time"):
+        take({"role": "user", "content": "hi", "created_at": at})
+
+
+def test_trust_of_a_message_can_be_lowered_but_not_raised() -> None:
+    for claimed, origin in (("operator", "user"), ("import", "import")):
+        [message] = take({"role": "user", "content": "hi", "origin": claimed}).messages
+        assert message.origin == origin
+    assert take(("ai", "hi")).messages[0].origin == "assistant"
+
+
+# ------------------------------------------------------------------------------------------------------- replays
+
+
+def test_a_replayed_history_a_window_and_a_retry_add_nothing() -> None:
+    tail = take(*TALK).messages
+    for replay in (TALK, TALK[2:], TALK[3:]):
+        again = take(*replay, tail=tail)
+        assert again.messages == ()
+        assert again.duplicates == tuple(message.id for message in tail[-len(replay) :])
+
+
+def test_only_what_follows_a_repetition_is_new() -> None:
+    tail = take(*TALK).messages
+    for history in (TALK, TALK[1:]):
+        captured = take(("system", "be brief"), *history, ("user", "I moved to Berlin"), tail=tail)
+        assert said(captured) == [("user", "I moved to Berlin")]
+
+
+def test_a_later_ok_is_kept() -> None:
+    tail = take(*TALK).messages
+    assert said(take(("user", "ok"), tail=tail)) == [("user", "ok")]
+    assert said(take(*TALK, ("user", "ok"), tail=tail)) == [("user", "ok")]
+
+
+def test_known_ids_are_duplicates_wherever_they_stand() -> None:
+    given = [HumanMessage("a", id="1"), AIMessage("b", id="2")]
+    tail = take(*given).messages
+    captured = take(HumanMessage("a", id="3"), *given, HumanMessage("c", id="4"), HumanMessage("c", id="4"), tail=tail)
+    assert [message.id for message in captured.messages] == ["3", "4"]
+    assert captured.duplicates == ("1", "2", "4")
+
+
+# ------------------------------------------------------------------------------------------------------- signals
+
+
+def test_signals_stand_on_user_messages_only() -> None:
+    captured = take(("user", "记住，我对花生过敏"), ("assistant", "Remember this: peanuts"), ("user", "好的"))
+    assert [message.signals for message in captured.messages] == [("remember",), (), ("trivial",)]
+    assert captured.urgent
+    assert not take(("assistant", "remember this"), ("user", "fine weather")).urgent
