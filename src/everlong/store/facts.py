@@ -1,0 +1,187 @@
+"""Facts: visible by scope, versioned, with the words and vectors that search reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import and_, bindparam, func, or_, select, update
+
+from everlong.errors import Conflict, InvalidInput, NotFound
+from everlong.records import Page
+from everlong.store import rows, sql
+from everlong.store.schema import facts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from sqlalchemy.sql.base import Executable
+
+    from everlong.protocols import Indexed, NewId
+    from everlong.records import Fact, FactStatus, Scope
+    from everlong.store.sql import Work
+
+_KIND: Final = "fact"
+_COLUMNS: Final = rows.fact_columns()
+_TEXT: Final = ("terms", "length", "question")
+_ID: Final = facts.c.id == bindparam("w_id")
+
+_ADD: Final = (
+    sql.Insert(facts).values({c.name: bindparam(c.name) for c in facts.c}).on_conflict_do_nothing()
+)
+_GET: Final = select(*_COLUMNS).where(sql.visible(facts), _ID)
+_EXACT: Final = select(*_COLUMNS).where(sql.exactly(facts), _ID)
+_MARK: Final = (
+    update(facts)
+    .where(sql.exactly(facts), _ID, facts.c.terms == bindparam("w_terms"))
+    .values(revision=bindparam("revision"))
+)
+_TERMS: Final = select(*(facts.c[n] for n in ("org", "agent", "user", "session", "terms"))).where(
+    sql.visible(facts), _ID
+)
+
+
+@cache
+def _revise(*, text: bool) -> Executable:
+    fixed = {"org", "agent", "user", "session", "id", *(() if text else _TEXT)}
+    changed = {c.name: bindparam(c.name) for c in facts.c if c.name not in fixed}
+    return (
+        update(facts).where(sql.exactly(facts), _ID, facts.c.version == bindparam("w_version")).values(changed)
+    )
+
+
+@cache
+def _many(size: int) -> Executable:
+    return select(*_COLUMNS).where(sql.visible(facts), sql.one_of(facts.c.id, size))
+
+
+@cache
+def _touch(size: int) -> Executable:
+    changed = {"uses": facts.c.uses + 1, "last_used_at": bindparam("used")}
+    return update(facts).where(sql.visible(facts), sql.one_of(facts.c.id, size)).values(changed)
+
+
+@cache
+def _list(*, status: bool, categories: int, cursor: bool, counting: bool) -> Executable:
+    asked = [sql.visible(facts)]
+    if status:
+        asked.append(facts.c.status == bindparam("w_status"))
+    if categories:
+        asked.append(sql.one_of(facts.c.category, categories))
+    if counting:
+        return select(func.count()).select_from(facts).where(*asked)
+    if cursor:
+        at = facts.c.created_at
+        asked.append(or_(at < bindparam("w_at"), and_(at == bindparam("w_at"), facts.c.id < bindparam("w_id"))))
+    newest = (facts.c.created_at.desc(), facts.c.id.desc(), facts.c.org.desc())
+    return select(*_COLUMNS).where(*asked).order_by(*newest).limit(bindparam("most"))
+
+
+class Facts:
+    """The shelf of facts in one transaction."""
+
+    def __init__(self, work: Work, new_id: NewId) -> None:
+        self._work = work
+        self._new_id = new_id
+
+    def add(self, fact: Fact, indexed: Indexed) -> Fact:
+        """Stores a new fact.
+
+        Raises:
+            Conflict: its id is taken.
+        """
+        values = rows.from_fact(fact) | rows.searchable(fact.content, indexed)
+        if not self._work.change(_ADD, **values, revision=self._bump(fact.scope)):
+            raise Conflict(f"fact {fact.id}", expected="a new id", actual="one in use")
+        self._put_vectors(fact.scope, fact.id, indexed)
+        return fact
+
+    def get(self, scope: Scope, fact_id: str) -> Fact:
+        found = self._work.row(_GET, **sql.place(scope), w_id=fact_id)
+        if found is None:
+            raise NotFound(f"no fact {fact_id} is visible from {scope}")
+        return rows.to_fact(found)
+
+    def many(self, scope: Scope, ids: Sequence[str]) -> dict[str, Fact]:
+        found: dict[str, Fact] = {}
+        where = sql.place(scope)
+        for size, values in sql.chunks(ids):
+            found |= {fact.id: fact for fact in map(rows.to_fact, self._work.rows(_many(size), **where, **values))}
+        return found
+
+    def revise(self, fact: Fact, *, expected: int, indexed: Indexed | None = None) -> Fact:
+        where = sql.place(fact.scope)
+        # Taken before the old state is read: whoever comes second finds the version of the first.
+        revision = self._bump(fact.scope)
+        found = self._work.row(_EXACT, **where, w_id=fact.id)
+        if found is None:
+            raise NotFound(f"no fact {fact.id} at {fact.scope}")
+        old = rows.to_fact(found)
+        if old.version != expected:
+            raise Conflict(f"fact {fact.id}", expected=expected, actual=old.version)
+        made = replace(fact, version=expected + 1)
+        values = rows.from_fact(made) | (rows.searchable(fact.content, indexed) if indexed else {})
+        for name in ("org", "agent", "user", "session", "id"):
+            del values[name]
+        statement = _revise(text=indexed is not None)
+        self._work.change(statement, **where, w_id=fact.id, w_version=expected, revision=revision, **values)
+        at = rows.to_micros(made.updated_at)
+        sql.keep(self._work, fact.scope, _KIND, fact.id, expected, at, rows.fact_body(old))
+        if indexed:
+            sql.drop_vectors(self._work, fact.scope, _KIND, fact.id)
+            self._put_vectors(fact.scope, fact.id, indexed)
+        return made
+
+    def list(
+        self,
+        scope: Scope,
+        *,
+        status: FactStatus | None = "active",
+        categories: Sequence[str] = (),
+        cursor: str = "",
+        limit: int = 100,
+    ) -> Page[Fact]:
+        size, values = next(sql.chunks(categories), (0, {}))
+        asked: dict[str, Any] = sql.place(scope) | values | ({"w_status": status} if status else {})
+        shape = {"status": status is not None, "categories": size}
+        total = self._work.rows(_list(**shape, cursor=False, counting=True), **asked)[0][0]
+        after = dict(zip(("w_at", "w_id"), sql.parse_cursor(cursor), strict=True)) if cursor else {}
+        statement = _list(**shape, cursor=bool(cursor), counting=False)
+        found = [rows.to_fact(row) for row in self._work.rows(statement, **asked, **after, most=limit + 1)]
+        more = sql.cursor(rows.to_micros(found[limit - 1].created_at), found[limit - 1].id) if found[limit:] else ""
+        return Page(items=tuple(found[:limit]), total=total, next=more)
+
+    def history(self, scope: Scope, fact_id: str) -> tuple[Fact, ...]:
+        present = self.get(scope, fact_id)
+        earlier = sql.kept(self._work, present.scope, _KIND, fact_id)
+        return (*map(rows.fact_of_body, earlier), present)
+
+    def touch(self, scope: Scope, ids: Sequence[str], at: datetime) -> int:
+        where, used = sql.place(scope), rows.to_micros(at)
+        unique = list(dict.fromkeys(ids))
+        return sum(
+            self._work.change(_touch(size), **where, **values, used=used) for size, values in sql.chunks(unique)
+        )
+
+    def set_vectors(self, scope: Scope, fact_id: str, indexed: Indexed) -> bool:
+        if indexed.vectors is None:
+            raise InvalidInput("there are no vectors to set")
+        found = self._work.row(_TERMS, **sql.place(scope), w_id=fact_id)
+        terms = rows.searchable("", indexed)["terms"]
+        if found is None or bytes(found[4]) != terms:
+            return False
+        kept_at = sql.scope_of(found)
+        revision = self._bump(kept_at)
+        if not self._work.change(_MARK, **sql.place(kept_at), w_id=fact_id, w_terms=terms, revision=revision):
+            return False
+        self._put_vectors(kept_at, fact_id, indexed)
+        return True
+
+    def _bump(self, scope: Scope) -> int:
+        return sql.bump(self._work, scope, _KIND, self._new_id("epoch"))
+
+    def _put_vectors(self, scope: Scope, fact_id: str, indexed: Indexed) -> None:
+        if indexed.vectors is not None:
+            sql.put_vectors(self._work, scope, _KIND, fact_id, indexed.model, indexed.vectors)

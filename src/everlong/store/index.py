@@ -1,0 +1,108 @@
+"""What the search cache reads: the state of every visible bucket, and the rows that changed in one."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import Table, and_, bindparam, literal_column, select
+
+from everlong.protocols import IndexRows, Revision
+from everlong.store import rows, sql
+from everlong.store.schema import PLACE, buckets, facts, messages, vectors
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import ColumnElement
+    from sqlalchemy.sql.base import Executable
+
+    from everlong.records import Kind, Scope
+    from everlong.store.sql import Work
+
+
+@cache
+def _revisions(size: int) -> Executable:
+    asked = sql.visible(buckets), sql.one_of(buckets.c.kind, size)
+    return select(*(buckets.c[n] for n in (*PLACE, "kind", "epoch", "revision"))).where(*asked)
+
+
+def _rows(table: Table, kind: Kind, given: dict[str, Any], *, home: bool) -> Executable:
+    same = (vectors.c[name] == table.c[name] for name in (*PLACE, "id"))
+    joined = table.outerjoin(
+        vectors, and_(*same, vectors.c.kind == kind, vectors.c.model == bindparam("w_model"))
+    )
+    columns: list[ColumnElement[Any]] = [
+        given.get(name, table.c.get(name))
+        for name in "id revision live terms vectors session speaker role category created_at position length "
+        "question confidence".split()
+    ]
+    changed = table.c.revision > bindparam("w_after")
+    return (
+        select(*columns).select_from(joined).where(sql.exactly(table, home=home), changed).order_by(table.c.revision)
+    )
+
+
+_FACTS: Final = _rows(
+    facts,
+    "fact",
+    {
+        "live": facts.c.status,
+        "vectors": vectors.c.data,
+        "session": facts.c.learned_in,
+        "speaker": literal_column("''"),
+        "role": facts.c.origin,
+        "position": literal_column("0"),
+    },
+    home=False,
+)
+_MESSAGES: Final = _rows(
+    messages,
+    "message",
+    {
+        "live": literal_column("'active'"),
+        "vectors": vectors.c.data,
+        "category": literal_column("''"),
+        "confidence": literal_column("1.0"),
+    },
+    home=True,
+)
+
+
+class Index:
+    """The index shelf in one transaction."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    def revisions(self, scope: Scope, kinds: Sequence[Kind]) -> dict[tuple[Scope, Kind], Revision]:
+        where = sql.place(scope)
+        return {
+            (sql.scope_of(row), row[4]): Revision(epoch=row[5], number=row[6])
+            for size, values in sql.chunks(kinds)
+            for row in self._work.rows(_revisions(size), **where, **values)
+        }
+
+    def rows(self, bucket: Scope, kind: Kind, *, model: str, after: int = 0) -> IndexRows:
+        where = sql.place(bucket) if kind == "fact" else sql.home(bucket)
+        statement = _FACTS if kind == "fact" else _MESSAGES
+        found = self._work.rows(statement, **where, w_model=model, w_after=after)
+        columns = [list(column) for column in zip(*found, strict=True)] or [[] for _ in range(14)]
+        ids, revision, status, terms, data, session, speaker, role, category, created, position = columns[:11]
+        length, question, confidence = columns[11:]
+        return IndexRows(
+            ids=ids,
+            revision=revision,
+            live=[one == "active" for one in status],
+            terms=list(map(bytes, terms)),
+            vectors=[None if one is None else bytes(one) for one in data],
+            session=session,
+            speaker=speaker,
+            role=role,
+            category=category,
+            created_at=list(map(rows.to_time, created)),
+            position=position,
+            length=length,
+            question=list(map(bool, question)),
+            confidence=list(map(float, confidence)),
+        )

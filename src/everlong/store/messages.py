@@ -1,0 +1,185 @@
+"""Messages, in the order in which their bucket took them, and the sessions they belong to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import bindparam, exists, select, update
+
+from everlong.errors import InvalidInput, InvalidScope
+
+from everlong.store import rows, sql
+from everlong.store.schema import messages, vectors
+from everlong.store.sessions import begin
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from sqlalchemy.sql.base import Executable
+
+    from everlong.protocols import Indexed, NewId
+    from everlong.records import Message, Scope
+    from everlong.store.sql import Work
+
+_KIND: Final = "message"
+_COLUMNS: Final = rows.message_columns()
+_ID: Final = messages.c.id == bindparam("w_id")
+_AT: Final = messages.c.position
+
+_ADD: Final = (
+    sql.Insert(messages).values({c.name: bindparam(c.name) for c in messages.c}).on_conflict_do_nothing()
+)
+_TAIL: Final = (
+    select(*_COLUMNS)
+    .where(sql.exactly(messages), bindparam("before") > _AT)
+    .order_by(_AT.desc())
+    .limit(bindparam("most"))
+)
+_AFTER: Final = (
+    select(*_COLUMNS)
+    .where(sql.exactly(messages), bindparam("after") < _AT)
+    .order_by(_AT)
+    .limit(bindparam("most"))
+)
+_ONE: Final = (
+    select(*_COLUMNS)
+    .where(sql.visible(messages, home=True), _ID)
+    .order_by(messages.c.created_at.desc())
+    .limit(1)
+)
+_MARK: Final = (
+    update(messages)
+    .where(sql.exactly(messages), _ID, messages.c.terms == bindparam("w_terms"))
+    .values(revision=bindparam("revision"))
+)
+_HELD: Final = select(messages.c.terms).where(sql.exactly(messages), _ID)
+_EMBEDDED: Final = exists().where(
+    vectors.c.kind == _KIND,
+    vectors.c.model == bindparam("w_model"),
+    *(vectors.c[name] == messages.c[name] for name in ("org", "agent", "user", "session", "id")),
+)
+_PENDING: Final = (
+    select(*_COLUMNS)
+    .where(sql.exactly(messages, home=True), ~_EMBEDDED)
+    .order_by(_AT)
+    .limit(bindparam("most"))
+)
+_EVER: Final = 2**62
+
+
+@cache
+def _held(size: int) -> Executable:
+    return select(messages.c.id).where(sql.exactly(messages), sql.one_of(messages.c.id, size))
+
+
+@cache
+def _many(size: int) -> Executable:
+    asked = sql.visible(messages, home=True), sql.one_of(messages.c.id, size)
+    return select(*_COLUMNS).where(*asked).order_by(messages.c.created_at)
+
+
+@cache
+def _recent(*, since: bool) -> Executable:
+    asked = [sql.visible(messages, home=True)]
+    if since:
+        asked.append(messages.c.created_at >= bindparam("since"))
+    newest = (messages.c.created_at.desc(), _AT.desc())
+    return select(*_COLUMNS).where(*asked).order_by(*newest).limit(bindparam("most"))
+
+
+class Messages:
+    """The shelf of messages in one transaction."""
+
+    def __init__(self, work: Work, new_id: NewId) -> None:
+        self._work = work
+        self._new_id = new_id
+
+    def append(self, session: Scope, messages: Sequence[Message], indexed: Sequence[Indexed]) -> tuple[Message, ...]:
+        if not session.session:
+            raise InvalidScope(f"{session} names no session to append to")
+        texts = {message.id: index for message, index in zip(messages, indexed, strict=True)}
+        fresh: dict[str, Message] = {}
+        for message in messages:
+            fresh.setdefault(message.id, message)
+        for held in self._held(session, list(fresh)):
+            del fresh[held]
+        if not fresh:
+            return ()
+        begin(self._work, session, list(fresh.values()), self._new_id("epoch"))
+        last = sql.bump(self._work, session.home, _KIND, self._new_id("epoch"), len(fresh))
+        first = last - len(fresh) + 1
+        stored = (
+            self._add(session, message, texts[message.id], position)
+            for position, message in enumerate(fresh.values(), first)
+        )
+        return tuple(message for message in stored if message)
+
+    def tail(self, session: Scope, *, limit: int, before: int | None = None) -> tuple[Message, ...]:
+        below = _EVER if before is None else before
+        return self._backwards(self._work.rows(_TAIL, **sql.place(session), before=below, most=limit))
+
+    def after(self, session: Scope, position: int, *, limit: int = 1000) -> tuple[Message, ...]:
+        found = self._work.rows(_AFTER, **sql.place(session), after=position, most=limit)
+        return tuple(map(rows.to_message, found))
+
+    def recent(self, scope: Scope, *, limit: int, since: datetime | None = None) -> tuple[Message, ...]:
+        when = {} if since is None else {"since": rows.to_micros(since)}
+        statement = _recent(since=since is not None)
+        return self._backwards(self._work.rows(statement, **sql.home(scope), **when, most=limit))
+
+    def many(self, scope: Scope, ids: Sequence[str]) -> dict[str, Message]:
+        found: dict[str, Message] = {}
+        where = sql.home(scope)
+        for size, values in sql.chunks(ids):
+            found |= {one.id: one for one in map(rows.to_message, self._work.rows(_many(size), **where, **values))}
+        return found
+
+    def around(self, scope: Scope, message_id: str, *, before: int, after: int) -> tuple[Message, ...]:
+        found = self._work.row(_ONE, **sql.home(scope), w_id=message_id)
+        if found is None:
+            return ()
+        middle = rows.to_message(found)
+        session = replace(middle.scope, session=middle.session)
+        return (
+            *self.tail(session, limit=before, before=middle.position),
+            middle,
+            *self.after(session, middle.position, limit=after),
+        )
+
+    def set_vectors(self, session: Scope, message_id: str, indexed: Indexed) -> bool:
+        if indexed.vectors is None:
+            raise InvalidInput("there are no vectors to set")
+        terms = rows.searchable("", indexed)["terms"]
+        found = self._work.row(_HELD, **sql.place(session), w_id=message_id)
+        if found is None or bytes(found[0]) != terms:
+            return False
+        revision = sql.bump(self._work, session.home, _KIND, self._new_id("epoch"))
+        if not self._work.change(_MARK, **sql.place(session), w_id=message_id, w_terms=terms, revision=revision):
+            return False
+        sql.put_vectors(self._work, session, _KIND, message_id, indexed.model, indexed.vectors)
+        return True
+
+    def unembedded(self, scope: Scope, model: str, *, limit: int) -> tuple[Message, ...]:
+        found = self._work.rows(_PENDING, **sql.home(scope), w_model=model, most=limit)
+        return tuple(map(rows.to_message, found))
+
+    def _held(self, session: Scope, ids: list[str]) -> list[str]:
+        where = sql.place(session)
+        return [
+            id_ for size, values in sql.chunks(ids) for (id_,) in self._work.rows(_held(size), **where, **values)
+        ]
+
+    def _add(self, session: Scope, message: Message, indexed: Indexed, position: int) -> Message | None:
+        values = rows.from_message(message) | rows.searchable(message.content, indexed) | sql.columns(session)
+        if not self._work.change(_ADD, **values, position=position, revision=position):
+            return None
+        if indexed.vectors is not None:
+            sql.put_vectors(self._work, session, _KIND, message.id, indexed.model, indexed.vectors)
+        return replace(message, scope=session.home, session=session.session, position=position)
+
+    @staticmethod
+    def _backwards(found: list[sql.Row]) -> tuple[Message, ...]:
+        return tuple(map(rows.to_message, reversed(found)))

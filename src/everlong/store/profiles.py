@@ -1,0 +1,63 @@
+"""Profiles: one for each scope, versioned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import bindparam, select, update
+
+from everlong.errors import Conflict
+from everlong.records import Profile
+from everlong.store import rows, sql
+from everlong.store.schema import profiles
+
+if TYPE_CHECKING:
+    from everlong.protocols import Clock
+    from everlong.records import Scope
+    from everlong.store.sql import Work
+
+_COLUMNS: Final = rows.profile_columns()
+_ADD: Final = (
+    sql.Insert(profiles).values({c.name: bindparam(c.name) for c in profiles.c}).on_conflict_do_nothing()
+)
+_GET: Final = select(*_COLUMNS).where(sql.exactly(profiles))
+_VISIBLE: Final = select(*_COLUMNS).where(sql.visible(profiles))
+_PUT: Final = (
+    update(profiles)
+    .where(sql.exactly(profiles), profiles.c.version == bindparam("w_version"))
+    .values({n: bindparam(n) for n in ("sections", "attributes", "version", "updated_at")})
+)
+
+
+class Profiles:
+    """The shelf of profiles in one transaction."""
+
+    def __init__(self, work: Work, clock: Clock) -> None:
+        self._work = work
+        self._clock = clock
+
+    def get(self, scope: Scope) -> Profile:
+        found = self._work.row(_GET, **sql.place(scope))
+        return Profile(scope=scope) if found is None else rows.to_profile(found)
+
+    def visible(self, scope: Scope) -> tuple[Profile, ...]:
+        found = map(rows.to_profile, self._work.rows(_VISIBLE, **sql.place(scope)))
+        return tuple(sorted(found, key=sql.width))
+
+    def put(self, profile: Profile, *, expected: int) -> Profile:
+        old = self.get(profile.scope)
+        made = replace(profile, version=expected + 1)
+        values = rows.from_profile(made) | {"version": made.version}
+        if old.version != expected or not self._write(profile.scope, expected, values):
+            actual = self.get(profile.scope).version
+            raise Conflict(f"profile of {profile.scope}", expected=expected, actual=actual)
+        if expected:
+            at = rows.to_micros(self._clock())
+            sql.keep(self._work, profile.scope, "profile", "", expected, at, rows.profile_body(old))
+        return made
+
+    def _write(self, scope: Scope, expected: int, values: dict[str, object]) -> int:
+        if expected:
+            return self._work.change(_PUT, **sql.place(scope), w_version=expected, **values)
+        return self._work.change(_ADD, **sql.columns(scope), **values)

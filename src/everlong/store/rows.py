@@ -1,0 +1,333 @@
+"""Records as rows and back: times in microseconds, mappings as JSON text, scopes as four columns."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from everlong.errors import InvalidInput
+from everlong.records import Entry, Evidence, Fact, Job, MemoryFile, Message, Profile, Scope, Section, Session
+from everlong.store import schema
+from everlong.text import pack_terms
+
+if TYPE_CHECKING:
+    from sqlalchemy import Column, Table
+
+    from everlong.protocols import Indexed
+    from everlong.store.sql import Row
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TICK: Final = timedelta(microseconds=1)
+_QUESTION: Final = ("?", "？", "؟")
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+def to_micros(at: datetime) -> int:
+    """Microseconds since 1970, exactly."""
+    return (at - _EPOCH) // _TICK
+
+
+def to_time(micros: int) -> datetime:
+    """The time of :func:`to_micros`."""
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+def maybe_micros(at: datetime | None) -> int | None:
+    return None if at is None else to_micros(at)
+
+
+def maybe_time(micros: int | None) -> datetime | None:
+    return None if micros is None else to_time(micros)
+
+
+def to_json(value: Any) -> str:
+    """Compact JSON.
+
+    Raises:
+        InvalidInput: the value is not JSON.
+    """
+    if not value and isinstance(value, dict):
+        return "{}"
+    try:
+        return _encode(value)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"metadata must be JSON (text, numbers, lists, mappings): {error}") from error
+
+
+def from_json(text: str) -> Any:
+    return {} if text == "{}" else json.loads(text)
+
+
+def searchable(content: str, indexed: Indexed) -> dict[str, Any]:
+    """What search reads of a text besides its vectors."""
+    question = content.rstrip().endswith(_QUESTION)
+    return {"terms": pack_terms(indexed.terms), "length": len(content), "question": int(question)}
+
+
+# ---------------------------------------------------------------------------------------------------------- facts
+
+
+def fact_columns() -> list[Column[Any]]:
+    """The columns that :func:`to_fact` reads, in its order."""
+    return [c for c in schema.facts.c if c.name not in {"revision", "terms", "length", "question"}]
+
+
+_FACT: Final = [c.name for c in fact_columns()]
+_FACT_TIMES: Final = ("last_used_at", "valid_from", "valid_until", "retired_at")
+
+
+def from_fact(fact: Fact) -> dict[str, Any]:
+    """A fact as columns, scope included."""
+    return {
+        **dict(zip(schema.PLACE, fact.scope.parts, strict=True)),
+        "id": fact.id,
+        "learned_in": fact.session,
+        "content": fact.content,
+        "category": fact.category,
+        "origin": fact.origin,
+        "status": fact.status,
+        "reason": fact.reason,
+        "supersedes": fact.supersedes,
+        "superseded_by": fact.superseded_by,
+        "evidence": _encode([[e.message_id, e.quote, e.session] for e in fact.evidence]) if fact.evidence else "[]",
+        "metadata": to_json(dict(fact.metadata)),
+        "confidence": fact.confidence,
+        "importance": fact.importance,
+        "trust": fact.trust,
+        "pinned": int(fact.pinned),
+        "version": fact.version,
+        "confirmations": fact.confirmations,
+        "uses": fact.uses,
+        "created_at": to_micros(fact.created_at),
+        "updated_at": to_micros(fact.updated_at),
+        **{name: maybe_micros(getattr(fact, name)) for name in _FACT_TIMES},
+    }
+
+
+def to_fact(row: Row) -> Fact:
+    """A fact from a row of :func:`fact_columns`."""
+    return _fact(dict(zip(_FACT, row, strict=True)))
+
+
+def _fact(of: dict[str, Any]) -> Fact:
+    of["scope"] = Scope(org=of.pop("org"), agent=of.pop("agent"), user=of.pop("user"), session=of.pop("session"))
+    of["session"] = of.pop("learned_in")
+    evidence = of["evidence"]
+    of["evidence"] = (
+        ()
+        if evidence == "[]"
+        else tuple(Evidence(message_id=m, quote=q, session=s) for m, q, s in json.loads(evidence))
+    )
+    of["metadata"] = from_json(of["metadata"])
+    of["pinned"] = bool(of["pinned"])
+    of["created_at"], of["updated_at"] = to_time(of["created_at"]), to_time(of["updated_at"])
+    for name in _FACT_TIMES:
+        of[name] = maybe_time(of[name])
+    return Fact(**of)
+
+
+def fact_body(fact: Fact) -> str:
+    """An earlier version of a fact as text."""
+    return _encode(from_fact(fact))
+
+
+def fact_of_body(body: str) -> Fact:
+    return _fact(json.loads(body))
+
+
+# ------------------------------------------------------------------------------------------------------- messages
+
+
+def message_columns() -> list[Column[Any]]:
+    """The columns that :func:`to_message` reads, in its order."""
+    names = "org agent user session id role content speaker origin signals metadata position created_at"
+    return [schema.messages.c[name] for name in names.split()]
+
+
+def from_message(message: Message) -> dict[str, Any]:
+    """A message as columns, less position and scope."""
+    return {
+        "id": message.id,
+        "role": message.role,
+        "content": message.content,
+        "speaker": message.speaker,
+        "origin": message.origin,
+        "signals": _encode(message.signals) if message.signals else "[]",
+        "metadata": to_json(dict(message.metadata)),
+        "created_at": to_micros(message.created_at),
+    }
+
+
+def to_message(row: Row) -> Message:
+    """A message from a row of :func:`message_columns`."""
+    org, agent, user, session, id_, role, content, speaker, origin, signals, metadata, position, created = row
+    return Message(
+        id=id_,
+        scope=Scope(org=org, agent=agent, user=user),
+        session=session,
+        role=role,
+        content=content,
+        created_at=to_time(created),
+        speaker=speaker,
+        origin=origin,
+        position=position,
+        signals=() if signals == "[]" else tuple(json.loads(signals)),
+        metadata=from_json(metadata),
+    )
+
+
+def session_columns() -> list[Column[Any]]:
+    names = "org agent user session epoch created_at updated_at extracted"
+    return [schema.sessions.c[name] for name in names.split()]
+
+
+def to_session(row: Row) -> Session:
+    org, agent, user, session, epoch, created, updated, extracted = row
+    return Session(
+        scope=Scope(org=org, agent=agent, user=user, session=session),
+        created_at=to_time(created),
+        updated_at=to_time(updated),
+        extracted=extracted,
+        epoch=epoch,
+    )
+
+
+# ---------------------------------------------------------------------------------------- profiles, files, journal
+
+
+def _ordered(table: Table, first: str) -> list[Column[Any]]:
+    return [table.c[name] for name in (*schema.PLACE, *first.split())]
+
+
+def profile_columns() -> list[Column[Any]]:
+    return _ordered(schema.profiles, "sections attributes version updated_at")
+
+
+def from_profile(profile: Profile) -> dict[str, Any]:
+    sections = {name: [s.summary, to_micros(s.updated_at)] for name, s in profile.sections.items()}
+    return {
+        "sections": to_json(sections),
+        "attributes": to_json(dict(profile.attributes)),
+        "updated_at": maybe_micros(profile.updated_at),
+    }
+
+
+def to_profile(row: Row) -> Profile:
+    org, agent, user, session, sections, attributes, version, updated = row
+    return Profile(
+        scope=Scope(org=org, agent=agent, user=user, session=session),
+        sections={n: Section(summary=s, updated_at=to_time(at)) for n, (s, at) in from_json(sections).items()},
+        attributes=from_json(attributes),
+        version=version,
+        updated_at=maybe_time(updated),
+    )
+
+
+def profile_body(profile: Profile) -> str:
+    return _encode(from_profile(profile))
+
+
+def file_columns() -> list[Column[Any]]:
+    return _ordered(schema.files, "path content created_at updated_at version read_only metadata")
+
+
+def from_file(file: MemoryFile) -> dict[str, Any]:
+    return {
+        "path": file.path,
+        "content": file.content,
+        "created_at": to_micros(file.created_at),
+        "updated_at": to_micros(file.updated_at),
+        "read_only": int(file.read_only),
+        "metadata": to_json(dict(file.metadata)),
+    }
+
+
+def to_file(row: Row) -> MemoryFile:
+    org, agent, user, session, path, content, created, updated, version, read_only, metadata = row
+    return MemoryFile(
+        scope=Scope(org=org, agent=agent, user=user, session=session),
+        path=path,
+        content=bytes(content),
+        created_at=to_time(created),
+        updated_at=to_time(updated),
+        version=version,
+        read_only=bool(read_only),
+        metadata=from_json(metadata),
+    )
+
+
+def file_body(file: MemoryFile) -> str:
+    return _encode({**from_file(file), "content": base64.b64encode(file.content).decode()})
+
+
+def entry_columns() -> list[Column[Any]]:
+    return _ordered(schema.journal, "id at by action kind target reason before after payload")
+
+
+def from_entry(entry: Entry) -> dict[str, Any]:
+    named = "id by action kind target reason before after".split()
+    return {
+        **dict(zip(schema.PLACE, entry.scope.parts, strict=True)),
+        **{name: getattr(entry, name) for name in named},
+        "at": to_micros(entry.at),
+        "payload": to_json(dict(entry.payload)),
+    }
+
+
+def to_entry(row: Row) -> Entry:
+    org, agent, user, session, id_, at, by, action, kind, target, reason, before, after, payload = row
+    return Entry(
+        id=id_,
+        at=to_time(at),
+        scope=Scope(org=org, agent=agent, user=user, session=session),
+        by=by,
+        action=action,
+        kind=kind,
+        target=target,
+        reason=reason,
+        before=before,
+        after=after,
+        payload=from_json(payload),
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------- jobs
+
+
+def job_columns() -> list[Column[Any]]:
+    return _ordered(
+        schema.jobs, "id kind key run_after first_at state attempts lease_until worker error payload"
+    )
+
+
+def from_job(job: Job) -> dict[str, Any]:
+    named = "id kind key state attempts worker error".split()
+    return {
+        **dict(zip(schema.PLACE, job.scope.parts, strict=True)),
+        **{name: getattr(job, name) for name in named},
+        "run_after": to_micros(job.run_after),
+        "first_at": to_micros(job.first_at),
+        "lease_until": maybe_micros(job.lease_until),
+        "payload": to_json(dict(job.payload)),
+    }
+
+
+def to_job(row: Row) -> Job:
+    org, agent, user, session, id_, kind, key, run_after, first_at, state, attempts, lease, worker, error, payload = row
+    return Job(
+        id=id_,
+        kind=kind,
+        key=key,
+        scope=Scope(org=org, agent=agent, user=user, session=session),
+        run_after=to_time(run_after),
+        first_at=to_time(first_at),
+        state=state,
+        attempts=attempts,
+        lease_until=maybe_time(lease),
+        worker=worker,
+        error=error,
+        payload=from_json(payload),
+    )
