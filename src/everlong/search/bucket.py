@@ -57,14 +57,18 @@ class Postings:
         """Postings of rows whose packed terms these are."""
         lengths = np.fromiter(map(len, packed), np.int64, len(packed)) // 8
         hashes = np.frombuffer(b"".join(packed), dtype="<u8").astype(np.uint64, copy=False)
-        order = np.argsort(hashes, kind="stable")
+        order = np.argsort(hashes)
         hashes = hashes[order]
-        rows = np.repeat(np.arange(len(packed), dtype=np.int32), lengths)[order]
-        first = np.ones(len(hashes), np.bool_)
-        first[1:] = (hashes[1:] != hashes[:-1]) | (rows[1:] != rows[:-1])
+        terms = np.concatenate(([0], np.cumsum(hashes[1:] != hashes[:-1])))[: len(hashes)]
+        bits = len(packed).bit_length()
+        keys = (terms << bits) | np.repeat(np.arange(len(packed)), lengths)[order]
+        keys.sort()  # by term, then row: twice as fast as one stable sort of the hashes
+        first = np.ones(len(keys), np.bool_)
+        first[1:] = keys[1:] != keys[:-1]
         starts = np.flatnonzero(first)
+        rows = (keys[starts] & ((1 << bits) - 1)).astype(np.int32)
         counts = np.diff(starts, append=len(hashes)).astype(np.float32)
-        return cls(hashes[starts], rows[starts], counts, lengths.astype(np.float32))
+        return cls(hashes[starts], rows, counts, lengths.astype(np.float32))
 
     def find(self, hashes: NDArray[np.uint64]) -> list[slice]:
         """Where each term stands in the arrays; an empty slice if nowhere."""
@@ -124,16 +128,19 @@ class Bucket:
         columns["created"] = np.array([at.timestamp() for at in pick(rows.created_at)], np.float64)
         vectors, pieces = _unpack(pick(rows.vectors), dimensions)
         bucket = cls(list(pick(rows.ids)), columns, names, vectors, pieces, Postings.build(pick(rows.terms)))
-        return bucket._in_order()._frozen()
+        return bucket._in_order(np.arange(len(bucket.ids)))._frozen()
 
     def updated(self, rows: IndexRows, dimensions: int) -> Self:
         """This bucket after the changes in ``rows``: changed rows replaced, those no longer live dropped."""
         fresh = self.build(rows, dimensions)
+        merged = self._extend(fresh) if fresh.ids else self
+        kept = np.arange(len(merged.ids))
         changed = set(rows.ids)
-        kept = self
         if not changed.isdisjoint(self.ids):
-            kept = self._take(np.array([row for row, id_ in enumerate(self.ids) if id_ not in changed], np.int64))
-        return kept._extend(fresh)._in_order()._frozen() if fresh.ids else kept._frozen()
+            stays = np.ones(len(merged.ids), np.bool_)
+            stays[[row for row, identifier in enumerate(self.ids) if identifier in changed]] = False
+            kept = kept[stays]
+        return merged._in_order(kept)._frozen()
 
     @property
     def nbytes(self) -> int:
@@ -143,6 +150,8 @@ class Bucket:
 
     def cosine(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         """Best cosine over each row's pieces; NaN for rows without any."""
+        if not len(self.vectors):
+            return np.full(len(self.ids), np.nan, np.float32)
         found = _dots(self.vectors, vector)
         if len(found) == len(self.ids) and (self.pieces == 1).all():
             return found
@@ -153,13 +162,17 @@ class Bucket:
             scores[owners] = np.maximum.reduceat(found, starts[owners])
         return scores
 
-    def _in_order(self) -> Self:
-        position, created = self.columns["position"], self.columns["created"]
-        ahead = (position[1:] > position[:-1]) | ((position[1:] == position[:-1]) & (created[1:] > created[:-1]))
-        if ahead.all():
-            return self
-        keys = list(zip(position.tolist(), created.tolist(), self.ids, strict=True))
-        return self._take(np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64))
+    def _in_order(self, rows: NDArray[np.int64]) -> Self:
+        """These rows by position, creation and id; itself if that is how all of them stand."""
+        position, created = self.columns["position"][rows], self.columns["created"][rows]
+        order = np.lexsort((created, position))
+        position, created = position[order], created[order]
+        rows = rows[order]
+        tied = np.flatnonzero((position[1:] == position[:-1]) & (created[1:] == created[:-1]))
+        for run in np.split(tied, np.flatnonzero(np.diff(tied) > 1) + 1) if len(tied) else ():
+            alike = slice(run[0], run[-1] + 2)
+            rows[alike] = sorted(rows[alike].tolist(), key=self.ids.__getitem__)
+        return self if np.array_equal(rows, np.arange(len(self.ids))) else self._take(rows)
 
     def _take(self, order: NDArray[np.int64]) -> Self:
         starts = (np.cumsum(self.pieces) - self.pieces)[order]
@@ -215,6 +228,8 @@ def _ordinals(values: Sequence[str]) -> tuple[NDArray[np.int32], list[str]]:
 
 
 def _unpack(packed: Sequence[bytes | None], dimensions: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    if not dimensions:
+        return np.empty((0, 0), np.float32), np.zeros(len(packed), np.int64)
     sizes = np.array([len(data) if data else 0 for data in packed], np.int64)
     if (sizes % (4 * dimensions)).any():
         msg = f"stored vectors do not have the {dimensions} dimensions of this model; embed them anew"

@@ -33,7 +33,8 @@ class BucketIndex:
     write of any process is seen by the next question. Least recently used buckets leave when all together pass
     ``budget_bytes`` (default 256 MiB); one that is larger than that alone is loaded for each question.
 
-    ``model`` names the vector space and ``dimensions`` its width: vectors of other models are not loaded. One index
+    ``model`` names the vector space and ``dimensions`` its width: vectors of other models are not loaded; 0 means no
+    vectors at all, for search by words alone. One index
     serves one store, from any number of threads. Ask it inside read transactions, never inside a write that may
     still roll back, for what it loads there would stay.
     """

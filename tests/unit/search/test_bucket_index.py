@@ -159,6 +159,14 @@ def test_vectors_of_another_width_are_refused(shelf: Any, index: Index) -> None:
         index.corpus(shelf, ANN, "fact")
 
 
+def test_without_an_embedder_words_still_find(shelf: Any) -> None:
+    """No dimensions: no cosine, also where rows hold vectors of some model."""
+    fill(shelf)
+    corpus = BucketIndex(model="", dimensions=0).corpus(shelf, ANN, "fact")
+    assert np.isnan(corpus.cosine(unit(1)[0])).all()
+    assert corpus.bm25(terms("猫"))[3] > 0
+
+
 def test_nothing_stored_gives_an_empty_corpus(shelf: Any, index: Index) -> None:
     """Every array has no rows and every question an empty answer."""
     corpus = index.corpus(shelf, ANN, "fact")
@@ -270,6 +278,9 @@ def test_order_is_position_then_creation_then_id(shelf: Any, index: Index) -> No
     shelf.put(ANN, "a", "x", created_at=at, position=2)
     shelf.put(ANN, "early", "x", created_at=at, position=1)
     assert list(index.corpus(shelf, ANN, "fact").ids) == ["early", "late", "a", "b"]
+    shelf.put(ANN, "late", "changed", created_at=at, position=2)
+    shelf.put(ANN, "c", "x", created_at=at, position=2, live=False)
+    assert list(index.corpus(shelf, ANN, "fact").ids) == ["early", "a", "b", "late"]
 
 
 def test_kinds_are_kept_apart(shelf: Any, index: Index) -> None:
