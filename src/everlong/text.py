@@ -95,7 +95,10 @@ _QUESTION_WORDS: Final = re.compile(
 _THOUSANDS: Final = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _MARKS: Final = re.compile("(?<=[a-z])[\u0300-\u036f]+")
 _LETTER: Final = rf"[^\W_{_UNSPACED}]"
-_TOKEN: Final = re.compile(rf"([{_UNSPACED}]+)|{_LETTER}+(?:[-._/'’@&:]{{1,2}}{_LETTER}+)*(?:\+\+|#)?")
+_VOWEL_SIGNS: Final = "\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+"""Marks of Hebrew, Arabic and the scripts of India, which stand inside words but count as no letters."""
+_WORD: Final = rf"{_LETTER}+(?:[{_VOWEL_SIGNS}]+{_LETTER}*)*"
+_TOKEN: Final = re.compile(rf"([{_UNSPACED}]+)|{_WORD}(?:[-._/'’@&:]{{1,2}}{_WORD})*(?:\+\+|#)?")
 _JOINTS: Final = re.compile(r"[-._/'@&:]+")
 _CLITICS: Final = re.compile(r"'(?:s|m|ve|re|ll|d)$")
 _LONGEST_STEMMED: Final = 40

@@ -119,6 +119,10 @@ def test_function_words_alone_find_nothing(text: str, question: str) -> None:
     assert not set(terms(question)) & set(terms(text))
 
 
+def test_words_of_other_scripts_stay_whole() -> None:
+    assert terms("हिन्दी भाषा العَربية") == ["हिन्दी", "भाषा", "العَربية"]
+
+
 def test_terms_keep_every_occurrence_and_negations() -> None:
     assert terms("tea, tea and not coffee") == ["tea", "tea", "not", "coffe"]
     assert "不" in terms("不喜欢")
