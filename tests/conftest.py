@@ -43,12 +43,11 @@ class Postgres:
         return self.uri(name)
 
     def drop(self, url: str) -> None:
-        name = url.split("?")[0].rsplit("/", 1)[1]
+        name = url.partition("?")[0].rpartition("/")[2]
         self.sql(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
     def _make_template(self) -> str:
         from everlong.store import open_store
-
         from everlong.testing import CountingIds, FakeClock
 
         name = f"template_{self.worker}"

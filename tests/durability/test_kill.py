@@ -11,7 +11,7 @@ import random
 import sqlite3
 import time
 from dataclasses import replace
-from itertools import count
+from itertools import count, pairwise
 from multiprocessing.connection import Connection
 
 from everlong.protocols import Store
@@ -69,7 +69,7 @@ def stored_whole(store: Store, label: str) -> set[str]:
         jobs = {one.id for one in tx.jobs.list(ANN, limit=100_000)} & said
         lines = {one.id for one in tx.journal.list(ANN, limit=100_000).items} & said
         ordered = sorted(said)
-        for name, follower in zip(ordered, ordered[1:], strict=False):
+        for name, follower in pairwise(ordered):
             assert tx.facts.get(ANN, name).reason == follower
     assert facts == jobs == lines == said
     return said

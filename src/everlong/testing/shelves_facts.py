@@ -23,7 +23,7 @@ class FactTests:
 
     def test_a_fact_comes_back_as_it_was_given(self, store: Store) -> None:
         full = fact(
-            content="安娜 likes \"tea\"",
+            content='安娜 likes "tea"',
             category="preference",
             confidence=0.875,
             importance=0.25,
@@ -216,7 +216,7 @@ class FactTests:
                 page = tx.facts.list(TALK, limit=2, cursor=cursor)
                 seen, cursor, more = seen + names(page), page.next, bool(page.next)
         assert sorted(seen) == sorted(f"f{i}" for i in range(10))
-        assert {name for name in seen[:5]} == {f"f{i}" for i in range(5, 10)}
+        assert set(seen[:5]) == {f"f{i}" for i in range(5, 10)}
 
     def test_touch_counts_uses_without_a_new_version(self, store: Store) -> None:
         with store.write() as tx:

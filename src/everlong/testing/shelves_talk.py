@@ -30,7 +30,7 @@ class MessageTests:
             "m1",
             seconds=0.000001,
             role="assistant",
-            content="安娜 said \"hi\"",
+            content='安娜 said "hi"',
             speaker="Анна",
             origin="assistant",
             signals=("correction", "喜好"),

@@ -127,7 +127,7 @@ class TransactionTests:
         waiter = threading.Thread(target=lambda: woken.append(store.wait(20)))
         waiter.start()
         began = time.monotonic()
-        while waiter.is_alive() and time.monotonic() - began < 10:  # noqa: PLR2004
+        while waiter.is_alive() and time.monotonic() - began < 10:
             store.notify()
             waiter.join(0.05)
         assert woken == [True]
@@ -136,7 +136,7 @@ class TransactionTests:
         store.wait(0)
         began = time.monotonic()
         assert store.wait(0.05) is False
-        assert time.monotonic() - began < 5  # noqa: PLR2004
+        assert time.monotonic() - began < 5
 
     def test_a_new_job_wakes_a_waiting_worker(self, store: Store) -> None:
         store.wait(0)
