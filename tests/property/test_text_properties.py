@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,7 +55,7 @@ def test_terms_do_not_see_case_or_spacing(text: str) -> None:
 def test_sentences_and_clauses_lose_nothing_but_blanks_and_commas(text: str) -> None:
     for spans, lost in ((sentences(text), ""), (clauses(text), "，,；;")):
         assert all(start < end for start, end in spans)
-        assert all(before[1] <= after[0] for before, after in zip(spans, spans[1:], strict=False))
+        assert all(before[1] <= after[0] for before, after in pairwise(spans))
         covered = {place for start, end in spans for place in range(start, end)}
         assert all(c.isspace() or c in lost for place, c in enumerate(text) if place not in covered)
 
