@@ -28,8 +28,10 @@ _LONGEST: Final = 400
 _HEDGED: Final = 0.5
 _ASKED: Final = 0.95
 _SHORT: Final = 40
+_FEW: Final = 3
+"""Words of a clause that cannot stand alone: "Germany", "and cake", "two old cats"."""
+
 _FENCED: Final = re.compile(r"```.*?(?:```|\Z)|^>.*$", re.DOTALL | re.MULTILINE)
-_PASTED: Final = re.compile(r"`[^`\n]*`")
 _JOINED: Final = re.compile(r"\s+(?:and|but|so)\s+(?=(?:i|we|my|our)(?:'\w+)?\s)", re.IGNORECASE)
 _ENDS: Final = " \t\r\n.!。！…,，;；"
 _POINTING: Final = re.compile(r"(?:this|that|it|these|me|一下|这个|这些|这点|那个|它|我)?")
@@ -54,6 +56,7 @@ class _Rules:
     rules: tuple[_Rule, ...]
 
     def first(self, said: str, *, whole: bool) -> _Rule | None:
+        said = self.lists["lead"].sub("", said)
         return next((rule for rule in self.rules if rule.whole == whole and rule.pattern.search(said)), None)
 
     def dropped(self, said: str) -> str:
@@ -101,13 +104,19 @@ class BuiltinExtractor:
 def _read(message: Message, zone: str) -> tuple[list[Candidate], list[Skipped]]:
     content = message.content
     plain = _FENCED.sub(_blank, content)
-    lowered = plain.lower().replace("’", "'")
-    if len(lowered) != len(content):  # a few letters change their length in lower case, and offsets must hold
-        lowered = plain.replace("’", "'")
+    lowered = _lowered(plain)
     finds = [find for span in text.sentences(plain) for find in _sentence(lowered, *span)]
     kept = [_candidate(message, find, zone) for find in finds if find.rule][:_MOST]
     dropped = [Skipped(reason=find.reason, raw=_shown(content, find)) for find in finds if find.reason]
     return kept, dropped
+
+
+def _lowered(plain: str) -> str:
+    """In lower case with every character in its place (a few letters would become two)."""
+    lowered = plain.lower()
+    if len(lowered) != len(plain):
+        lowered = "".join(low if len(low := letter.lower()) == 1 else letter for letter in plain)
+    return lowered.replace("’", "'")
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -240,7 +249,7 @@ def _continues(rules: _Rules, body: str, find: _Find | None) -> bool:
     """Whether a clause only completes the one before: it says so itself, or has hardly a word."""
     if find is not None or len(body) > _SHORT:
         return False
-    bare = body.isascii() and len(body.split()) <= 3  # noqa: PLR2004 - "Germany", "and cake", "two cats"
+    bare = body.isascii() and len(body.split()) <= _FEW
     return bare or bool(rules.lists["continuation"].search(body))
 
 
@@ -268,7 +277,7 @@ def _skip(pattern: re.Pattern[str], said: str, start: int, end: int) -> int:
 @cache
 def _load() -> _Rules:
     data = tomllib.loads(resources.files("everlong.write").joinpath("builtin.toml").read_text("utf-8"))
-    lists = ("cut", "command", "wrong", "contrast", "hedge", "conditional", "continuation", "secret")
+    lists = ("cut", "lead", "command", "wrong", "contrast", "hedge", "conditional", "continuation", "secret")
     return _Rules(
         lists={name: _compiled(data[name]) for name in lists},
         drops={reason: _compiled(languages) for reason, languages in data["drop"].items()},
