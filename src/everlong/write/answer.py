@@ -1,0 +1,227 @@
+"""A model's answer, however wrapped or broken, as an update in known shapes; or one clear error."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from everlong import text
+from everlong.errors import UnusableExtraction
+from everlong.records import SECTIONS, Skipped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+__all__ = ["Answer", "Proposal", "parse"]
+
+_LEVELS: Final = {"high": 0.9, "medium": 0.7, "low": 0.5, "高": 0.9, "中": 0.7, "低": 0.5}
+_MISSING: Final = 0.5
+_KEYS: Final = frozenset({"user", "history", "newFacts", "factsToRemove"})
+_LONGEST: Final = 1_000_000
+_THINKING: Final = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
+_TRAILING_COMMA: Final = re.compile(r",(?=\s*[}\]])")
+_TRIES: Final = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """One fact as the model gave it; ``message`` and ``replaces`` are its names, not ours."""
+
+    content: str
+    category: str = "context"
+    confidence: float = _MISSING
+    message: str = ""
+    quote: str = ""
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    session_only: bool = False
+    replaces: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What could be read of an answer; ``skipped`` is the rest."""
+
+    facts: tuple[Proposal, ...] = ()
+    removals: tuple[str, ...] = ()
+    sections: Mapping[str, str]
+    skipped: tuple[Skipped, ...] = ()
+    raw: str = ""
+
+
+def parse(answer: str | Sequence[Any]) -> Answer:
+    """The first update in an answer (text or content blocks): the object of the update contract, or a list of facts.
+
+    A missing confidence counts 0.5; high, medium and low count 0.9, 0.7 and 0.5.
+
+    Raises:
+        UnusableExtraction: no update is found, or malformed facts come with removals, which would only destroy.
+    """
+    raw = _raw(answer)
+    update = next(_updates(raw), None)
+    if update is None:
+        raise UnusableExtraction("no JSON update in it", raw)
+    skipped: list[Skipped] = []
+    facts = _facts(update.get("newFacts"), skipped)
+    malformed = bool(skipped) and not facts
+    removals = _removals(update.get("factsToRemove"), skipped)
+    if malformed and removals:
+        raise UnusableExtraction("malformed facts together with removals", raw)
+    sections = _sections(update, skipped)
+    return Answer(facts=facts, removals=removals, sections=sections, skipped=tuple(skipped), raw=raw)
+
+
+def _raw(answer: object) -> str:
+    if isinstance(answer, str):
+        return text.clean(answer[:_LONGEST])
+    blocks = answer if isinstance(answer, (list, tuple)) else ()
+    texts = (b if isinstance(b, str) else b.get("text") for b in blocks if isinstance(b, (str, dict)))
+    return text.clean("\n".join(t for t in texts if isinstance(t, str))[:_LONGEST])
+
+
+def _updates(raw: str) -> Iterator[dict[str, Any]]:
+    visible = _THINKING.sub("", raw.lstrip("\ufeff"))
+    for value in _values(visible):
+        if isinstance(value, dict) and not _KEYS.isdisjoint(value):
+            yield value
+        elif isinstance(value, list) and (not value or any(isinstance(v, dict) and "content" in v for v in value)):
+            yield {"newFacts": value}
+
+
+def _values(raw: str) -> Iterator[Any]:
+    """Every JSON value or Python literal that begins at a bracket, outermost first."""
+    position, tries = 0, 0
+    while tries < _TRIES and (match := re.compile(r"[{\[]").search(raw, position)):
+        tries += 1
+        value, end = _value(raw, match.start())
+        if end:
+            yield value
+        position = end or match.end()
+
+
+def _value(raw: str, start: int) -> tuple[Any, int]:
+    try:
+        return json.JSONDecoder(strict=False).raw_decode(raw, start)
+    except (ValueError, RecursionError):
+        end = _balanced(raw, start)
+    piece = raw[start:end]
+    for read, source in ((json.loads, _TRAILING_COMMA.sub("", piece)), (ast.literal_eval, piece)):
+        try:
+            return read(source), end
+        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            continue
+    return None, 0
+
+
+def _balanced(raw: str, start: int) -> int:
+    """Where the bracket at ``start`` closes, brackets inside quotes left out; ``start`` when it never does."""
+    depth, quote, position = 0, "", start
+    while position < len(raw):
+        character = raw[position]
+        if character == "\\":
+            position += 1
+        elif quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'":
+            quote = character
+        else:
+            depth += (character in "{[") - (character in "}]")
+        position += 1
+        if depth == 0:
+            return position
+    return start
+
+
+def _facts(value: object, skipped: list[Skipped]) -> tuple[Proposal, ...]:
+    items = [value] if isinstance(value, dict) else value if isinstance(value, list) else []
+    if value is not None and not isinstance(value, (dict, list)):
+        skipped.append(Skipped(reason="newFacts is no list", raw=_shown(value)))
+    found = []
+    for item in items:
+        content = item.get("content") if isinstance(item, dict) else None
+        if not isinstance(content, str) or not content.strip():
+            skipped.append(Skipped(reason="a fact without content", raw=_shown(item)))
+            continue
+        confidence = _confidence(item.get("confidence"))
+        if confidence is None:
+            skipped.append(Skipped(reason="confidence is no number from 0 to 1", raw=_shown(item)))
+            continue
+        found.append(_proposal(item, content, confidence))
+    return tuple(found)
+
+
+def _proposal(item: dict[str, Any], content: str, confidence: float) -> Proposal:
+    replaces = item.get("replaces")
+    return Proposal(
+        content=content,
+        category=_text(item.get("category")) or _text(item.get("memory_type")) or "context",
+        confidence=confidence,
+        message=_text(item.get("message")),
+        quote=_text(item.get("quote")),
+        valid_from=_date(item.get("valid_from")),
+        valid_until=_date(item.get("valid_until")),
+        session_only=item.get("session_only") is True,
+        replaces=tuple(r for r in replaces if isinstance(r, str)) if isinstance(replaces, list) else (),
+    )
+
+
+def _confidence(value: object) -> float | None:
+    if value is None:
+        return _MISSING
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    if isinstance(value, str) and value.strip().lower() in _LEVELS:
+        return _LEVELS[value.strip().lower()]
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) and 0 <= number <= 1 else None
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _date(value: object) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(_text(value))
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _removals(value: object, skipped: list[Skipped]) -> tuple[str, ...]:
+    items = value if isinstance(value, list) else [] if value is None else [value]
+    good = [item for item in items if isinstance(item, str) and item.strip()]
+    bad = [item for item in items if not (isinstance(item, str) and item.strip())]
+    skipped.extend(Skipped(reason="a removal without id", raw=_shown(item)) for item in bad)
+    return tuple(dict.fromkeys(good))
+
+
+def _sections(update: dict[str, Any], skipped: list[Skipped]) -> dict[str, str]:
+    found = {}
+    for name, group in SECTIONS.items():
+        holder = update.get(group)
+        part = holder.get(name) if isinstance(holder, dict) else None
+        if part is None:
+            continue
+        if not isinstance(part, dict) or not isinstance(part.get("shouldUpdate"), bool):
+            skipped.append(Skipped(reason=f"section {name} is malformed", raw=_shown(part)))
+        elif part["shouldUpdate"] is True and _text(part.get("summary")).strip():
+            found[name] = part["summary"]
+        elif part["shouldUpdate"] is True:
+            skipped.append(Skipped(reason=f"section {name} has an empty summary", raw=_shown(part)))
+    return found
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)[:200]
+    except (RecursionError, ValueError):
+        return type(value).__name__
