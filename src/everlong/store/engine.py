@@ -1,0 +1,152 @@
+"""The store: units of work over a driver, one set of shelves for every dialect."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from threading import Condition, get_ident, local
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Protocol
+
+from everlong.errors import StoreError
+from everlong.store.erase import erase
+from everlong.store.facts import Facts
+from everlong.store.files import Files
+from everlong.store.index import Index
+from everlong.store.jobs import Jobs
+from everlong.store.journal import Journal
+from everlong.store.messages import Messages
+from everlong.store.profiles import Profiles
+from everlong.store.sessions import Sessions
+from everlong.store.sql import Compiler, Work
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+    from everlong.protocols import (
+        Clock,
+        FactShelf,
+        FileShelf,
+        IndexShelf,
+        JobShelf,
+        JournalShelf,
+        MessageShelf,
+        NewId,
+        ProfileShelf,
+        SessionShelf,
+    )
+    from everlong.records import Scope
+
+
+class Driver(Protocol):
+    """What truly differs between databases: connections, locks, and how a transaction begins."""
+
+    url: str
+    compiler: Compiler
+
+    def reading(self) -> AbstractContextManager[Any]:
+        """A cursor in a transaction that sees one state and cannot write."""
+        ...
+
+    def writing(self) -> AbstractContextManager[Any]:
+        """A cursor in a transaction that commits durably at the end of the block, or rolls back."""
+        ...
+
+    def close(self) -> None:
+        """Lets go of every connection."""
+        ...
+
+
+class Unit:
+    """One transaction with its shelves."""
+
+    profiles: ProfileShelf
+    facts: FactShelf
+    messages: MessageShelf
+    sessions: SessionShelf
+    files: FileShelf
+    jobs: JobShelf
+    journal: JournalShelf
+    index: IndexShelf
+
+    def __init__(self, work: Work, clock: Clock, new_id: NewId) -> None:
+        self._work = work
+        self._new_id = new_id
+        self.brought_work = False
+        self.profiles = Profiles(work, clock)
+        self.facts = Facts(work, new_id)
+        self.messages = Messages(work, new_id)
+        self.sessions = Sessions(work, new_id)
+        self.files = Files(work, clock)
+        self.jobs = Jobs(work, self._note)
+        self.journal = Journal(work)
+        self.index = Index(work)
+
+    def erase(self, scope: Scope) -> dict[str, int]:
+        return erase(self._work, scope, self._new_id)
+
+    def _note(self) -> None:
+        self.brought_work = True
+
+
+class SqlStore:
+    """A store on one driver. Safe for many threads; each thread holds one unit of work at a time."""
+
+    def __init__(self, driver: Driver, *, clock: Clock, new_id: NewId) -> None:
+        self._driver = driver
+        self._clock = clock
+        self._new_id = new_id
+        self._writers: set[int] = set()
+        self._changed = Condition()
+        self._news = 0
+        self._seen = local()
+
+    @property
+    def url(self) -> str:
+        """Where it is, without credentials."""
+        return self._driver.url
+
+    @contextmanager
+    def read(self) -> Iterator[Unit]:
+        self._refuse_nested("read")
+        with self._driver.reading() as cursor:
+            yield self._unit(cursor)
+
+    @contextmanager
+    def write(self) -> Iterator[Unit]:
+        self._refuse_nested("write")
+        thread = get_ident()
+        self._writers.add(thread)
+        try:
+            with self._driver.writing() as cursor:
+                unit = self._unit(cursor)
+                yield unit
+        finally:
+            self._writers.discard(thread)
+        if unit.brought_work:
+            self.notify()
+
+    def wait(self, timeout: float) -> bool:
+        """True when jobs may have come since this thread waited last, so that none comes unseen in between."""
+        until = monotonic() + timeout
+        seen = getattr(self._seen, "news", 0)
+        with self._changed:
+            while self._news == seen and (left := until - monotonic()) > 0:
+                self._changed.wait(left)
+            self._seen.news = self._news
+            return self._news != seen
+
+    def notify(self) -> None:
+        with self._changed:
+            self._news += 1
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        self._driver.close()
+
+    def _unit(self, cursor: Any) -> Unit:
+        return Unit(Work(cursor, self._driver.compiler), self._clock, self._new_id)
+
+    def _refuse_nested(self, what: str) -> None:
+        if get_ident() in self._writers:
+            raise StoreError(f"this thread is inside write() already: use that transaction instead of a new {what}()")

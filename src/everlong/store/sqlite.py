@@ -1,0 +1,293 @@
+"""SQLite: settings, one fair writer over threads and processes, a pool of readers."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections import deque
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import create_engine
+from sqlalchemy.dialects.sqlite import dialect
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import StaticPool
+
+from everlong.errors import ConfigError, EverlongError, InvalidInput, StoreError, StoreUnavailable
+from everlong.store import migrate
+from everlong.store.sql import Compiler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TextIO
+
+PATIENCE: Final = 30.0
+"""Seconds a writer waits for its turn: 300 times the worst wait measured with four busy processes."""
+
+_SETTINGS: Final = (
+    "journal_mode=WAL",
+    "synchronous=FULL",  # NORMAL loses acknowledged commits when the power fails
+    "secure_delete=ON",  # erased text is overwritten, not just unlinked
+    "temp_store=MEMORY",
+    "wal_autocheckpoint=1000",
+)
+
+
+def _module() -> Any:
+    """The newer SQLite of ``pysqlite3`` when it is installed, else Python's own."""
+    return import_module("pysqlite3.dbapi2") if find_spec("pysqlite3") else sqlite3
+
+
+def translate(error: Exception) -> Exception:
+    """Ours for an error of the driver."""
+    if isinstance(error, EverlongError):
+        return error
+    if isinstance(error, UnicodeError | OverflowError):
+        return InvalidInput(f"SQLite cannot keep this value: {error}")
+    said = str(error)
+    if "too big" in said:
+        return InvalidInput(f"SQLite cannot keep a value of this size: {said}")
+    if "not a database" in said or "malformed" in said:
+        return StoreUnavailable(f"the file is no SQLite database, or is damaged ({said}): check the url, or restore it")
+    if "locked" in said or "busy" in said:
+        return StoreUnavailable(f"another program holds the database ({said}): close it, or try again")
+    if "unable to open" in said or "readonly" in said or "disk" in said or "full" in said:
+        return StoreUnavailable(f"the database file cannot be used ({said}): check the path, permissions and free space")
+    return StoreError(f"SQLite refused: {said}")
+
+
+class Turns:
+    """Whose turn it is to write: first come, first served among threads, then among processes by a lock file."""
+
+    def __init__(self, lock: Path | None, patience: float) -> None:
+        self._lock = lock
+        self._patience = patience
+        self._mutex = threading.Lock()
+        self._queue: deque[threading.Lock] = deque()
+        self._busy = False
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Waits for a turn and gives it back.
+
+        Raises:
+            StoreUnavailable: it did not come in time.
+        """
+        until = monotonic() + self._patience
+        self._enter()
+        try:
+            held = self._file_lock(until - monotonic()) if self._lock else None
+            try:
+                yield
+            finally:
+                if held:
+                    held.close()
+        finally:
+            self._leave()
+
+    def _enter(self) -> None:
+        with self._mutex:
+            if not self._busy:
+                self._busy = True
+                return
+            mine = threading.Lock()
+            mine.acquire()
+            self._queue.append(mine)
+        if mine.acquire(timeout=self._patience):
+            return
+        with self._mutex:
+            if mine in self._queue:
+                self._queue.remove(mine)
+                raise _late("a thread of this process")
+        # The turn came in the very moment in which the wait ended.
+
+    def _leave(self) -> None:
+        with self._mutex:
+            if self._queue:
+                self._queue.popleft().release()
+            else:
+                self._busy = False
+
+    def _file_lock(self, patience: float) -> TextIO | None:
+        try:
+            import fcntl
+        except ImportError:  # no such locks on this system: SQLite's own, less fair, still keep writers apart
+            return None
+        try:
+            file = Path(f"{self._lock}").open("a")
+        except OSError as error:
+            raise StoreUnavailable(f"cannot open {self._lock} ({error}): its folder must be writable") from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return _wait_for(file, fcntl, patience)
+        return file
+
+
+def _wait_for(file: TextIO, fcntl: Any, patience: float) -> TextIO:
+    """Queues in the kernel, in a thread because that wait has no end of its own; asking again and again would starve."""
+    state = threading.Lock()
+    came, left = threading.Event(), threading.Event()
+
+    def queue() -> None:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with state:
+            came.set()
+            if left.is_set():
+                file.close()
+
+    threading.Thread(target=queue, daemon=True, name="everlong-turn").start()
+    came.wait(patience)
+    with state:
+        if came.is_set():
+            return file
+        left.set()
+    raise _late("another process")
+
+
+def _late(who: str) -> StoreUnavailable:
+    return StoreUnavailable(f"{who} has been writing for too long: find it and stop it, or try again")
+
+
+class Sqlite:
+    """Connections to one file, or to one database in memory when ``path`` is ``None``."""
+
+    def __init__(self, path: Path | None, *, patience: float = PATIENCE) -> None:
+        self.url = f"sqlite:///{path}" if path else "sqlite://"
+        self.compiler = Compiler(dialect(paramstyle="named"), translate)
+        self._path = path
+        self._patience = patience
+        self._module = _module()
+        self._readers: deque[Any] = deque()
+        self._closed = False
+        if path:
+            _check_place(path)
+        # One connection to a database in memory is all there is: its readers take turns with its writers.
+        self._turns = Turns(path and Path(f"{path}-lock"), patience)
+        self._writer = self._connect()
+        self._memory_owner = 0
+        with self._turns.turn():
+            self._prepare()
+
+    @contextmanager
+    def reading(self) -> Iterator[Any]:
+        if self._path is None:
+            with self._in_memory() as cursor:
+                yield cursor
+            return
+        connection = self._reader()
+        try:
+            with self._block(connection, "BEGIN", "ROLLBACK") as cursor:
+                yield cursor
+        finally:
+            self._give_back(connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[Any]:
+        self._check_open()
+        with self._turns.turn(), self._block(self._writer, "BEGIN IMMEDIATE", "COMMIT") as cursor:
+            yield cursor
+
+    def close(self) -> None:
+        self._closed = True
+        while self._readers:
+            self._readers.pop().close()
+        with self._turns.turn():
+            self._writer.close()
+
+    @contextmanager
+    def _in_memory(self) -> Iterator[Any]:
+        """A reader of the shared connection; one inside another of the same thread sees the same state."""
+        self._check_open()
+        thread = threading.get_ident()
+        if self._memory_owner == thread:
+            yield self._writer.cursor()
+            return
+        with self._turns.turn(), self._block(self._writer, "BEGIN", "ROLLBACK") as cursor:
+            self._memory_owner = thread
+            cursor.execute("PRAGMA query_only=1")
+            try:
+                yield cursor
+            finally:
+                cursor.execute("PRAGMA query_only=0")
+                self._memory_owner = 0
+
+    @contextmanager
+    def _block(self, connection: Any, begin: str, end: str) -> Iterator[Any]:
+        cursor = connection.cursor()
+        self._do(cursor, begin)
+        try:
+            yield cursor
+            self._do(cursor, end)
+        except BaseException:
+            if connection.in_transaction:
+                cursor.execute("ROLLBACK")
+            raise
+        finally:
+            cursor.close()
+
+    @staticmethod
+    def _do(cursor: Any, statement: str) -> None:
+        try:
+            cursor.execute(statement)
+        except Exception as error:
+            raise translate(error) from error
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable("the store is closed: open it again")
+
+    def _reader(self) -> Any:
+        self._check_open()
+        try:
+            return self._readers.pop()
+        except IndexError:
+            connection = self._connect()
+            connection.execute("PRAGMA query_only=1")
+            return connection
+
+    def _give_back(self, connection: Any) -> None:
+        if self._closed:
+            connection.close()
+        else:
+            self._readers.append(connection)
+
+    def _connect(self) -> Any:
+        try:
+            connection = self._module.connect(
+                str(self._path or ":memory:"),
+                timeout=self._patience,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=256,
+            )
+            for setting in _SETTINGS:
+                connection.execute(f"PRAGMA {setting}").close()
+        except self._module.Error as error:
+            raise translate(error) from error
+        return connection
+
+    def _prepare(self) -> None:
+        engine = create_engine("sqlite://", creator=lambda: self._writer, poolclass=StaticPool, module=self._module)
+        try:
+            with engine.connect() as connection:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                migrate.prepare(connection)
+                connection.commit()
+        except SQLAlchemyError as error:
+            raise migrate.ours(error, translate) from error
+
+
+def _check_place(path: Path) -> None:
+    folder = path.parent
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder: name a file in it, such as {path / 'everlong.db'}")
+    if not folder.is_dir():
+        raise ConfigError(f"the folder {folder} does not exist: make it, or change the url")
+    if not os.access(folder, os.W_OK):
+        raise StoreUnavailable(f"the folder {folder} is not writable: the database keeps its journal beside it")
