@@ -1,4 +1,7 @@
-"""What search reads of a message: its words with who said them and when, and the text that its vector stands for."""
+"""How a message is worded for search: what its lexical terms and its vectors are made from.
+
+The side that writes and the side that measures use the same words, so that a figure holds for the product.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,18 @@ __all__ = ["lexical_text", "vector_text"]
 
 
 def lexical_text(content: str, *, speaker: str = "", created_at: datetime | None = None, caption: str = "") -> str:
-    """The words under which a message is found: speaker, text, picture caption and date.
+    """Speaker, day and caption beside the words, so that a name, a month or a picture is found by its word.
 
-    Speaker and date stand in the words because questions name both ("what did Ann say in March?").
+    The day is written as an English reader and as a Chinese one would ask for it.
     """
-    date = f"{created_at:%Y-%m-%d %B}" if created_at else ""
-    return "\n".join(part for part in (vector_text(content, speaker=speaker, caption=caption), date) if part)
+    day = ""
+    if created_at is not None:
+        day = f"{created_at:%Y-%m-%d} {created_at.day} {created_at:%B} {created_at.year}"
+        day += f" {created_at.year}年 {created_at.month}月 {created_at.day}日"
+    return " ".join(part for part in (speaker, day, content, caption) if part)
 
 
 def vector_text(content: str, *, speaker: str = "", caption: str = "") -> str:
-    """``Speaker: text [image: caption]``: the wording whose vectors recalled best; a date in it did not help."""
-    said = f"{speaker}: {content}" if speaker else content
-    return f"{said} [image: {caption}]" if caption else said
+    """``Speaker: content [image: caption]``: who speaks matters to the meaning; a date only blurs it."""
+    told = f"{speaker}: {content}" if speaker else content
+    return f"{told} [image: {caption}]" if caption else told
