@@ -28,7 +28,9 @@ def open_store(url: str, *, clock: Clock, new_id: NewId) -> Store:
     """
     scheme, found, rest = url.partition("://")
     if not url or (found and scheme not in {"sqlite", "postgresql", "postgres"}):
-        raise ConfigError(f"cannot open a store at {url.split('@')[-1]!r}: use sqlite:///file, sqlite:// or postgresql://…")
+        raise ConfigError(
+            f"cannot open a store at {url.rsplit('@', maxsplit=1)[-1]!r}: use sqlite:///file, sqlite:// or postgresql://…"
+        )
     if not found or scheme == "sqlite":
         from everlong.store.sqlite import Sqlite
 

@@ -56,9 +56,7 @@ def _buckets(named: tuple[str, ...]) -> Executable:
     learned = and_(buckets.c.kind == "fact", exists().where(*same, _doomed_fact(home)))
     said = schema.messages
     here = (said.c[name] == buckets.c[name] for name in schema.PLACE[:3])
-    spoken = and_(
-        buckets.c.kind == "message", exists().where(*here, said.c.session == bindparam("w_session"))
-    )
+    spoken = and_(buckets.c.kind == "message", exists().where(*here, said.c.session == bindparam("w_session")))
     asked = and_(sql.within(buckets, home), or_(learned, spoken))
     return select(*(buckets.c[n] for n in (*schema.PLACE, "kind"))).where(asked)
 

@@ -28,9 +28,7 @@ _COLUMNS: Final = rows.fact_columns()
 _TEXT: Final = ("terms", "length", "question")
 _ID: Final = facts.c.id == bindparam("w_id")
 
-_ADD: Final = (
-    sql.Insert(facts).values({c.name: bindparam(c.name) for c in facts.c}).on_conflict_do_nothing()
-)
+_ADD: Final = sql.Insert(facts).values({c.name: bindparam(c.name) for c in facts.c}).on_conflict_do_nothing()
 _GET: Final = select(*_COLUMNS).where(sql.visible(facts), _ID)
 _EXACT: Final = select(*_COLUMNS).where(sql.exactly(facts), _ID)
 _MARK: Final = (
@@ -47,9 +45,7 @@ _TERMS: Final = select(*(facts.c[n] for n in ("org", "agent", "user", "session",
 def _revise(*, text: bool) -> Executable:
     fixed = {"org", "agent", "user", "session", "id", *(() if text else _TEXT)}
     changed = {c.name: bindparam(c.name) for c in facts.c if c.name not in fixed}
-    return (
-        update(facts).where(sql.exactly(facts), _ID, facts.c.version == bindparam("w_version")).values(changed)
-    )
+    return update(facts).where(sql.exactly(facts), _ID, facts.c.version == bindparam("w_version")).values(changed)
 
 
 @cache
@@ -59,7 +55,7 @@ def _many(size: int) -> Executable:
 
 @cache
 def _touch(size: int) -> Executable:
-    changed = {"uses": facts.c.uses + 1, "last_used_at": bindparam("used")}
+    changed: dict[str, Any] = {"uses": facts.c.uses + 1, "last_used_at": bindparam("used")}
     return update(facts).where(sql.visible(facts), sql.one_of(facts.c.id, size)).values(changed)
 
 
@@ -161,9 +157,7 @@ class Facts:
     def touch(self, scope: Scope, ids: Sequence[str], at: datetime) -> int:
         where, used = sql.place(scope), rows.to_micros(at)
         unique = list(dict.fromkeys(ids))
-        return sum(
-            self._work.change(_touch(size), **where, **values, used=used) for size, values in sql.chunks(unique)
-        )
+        return sum(self._work.change(_touch(size), **where, **values, used=used) for size, values in sql.chunks(unique))
 
     def set_vectors(self, scope: Scope, fact_id: str, indexed: Indexed) -> bool:
         if indexed.vectors is None:

@@ -29,18 +29,14 @@ def _revisions(size: int) -> Executable:
 
 def _rows(table: Table, kind: Kind, given: dict[str, Any], *, home: bool) -> Executable:
     same = (vectors.c[name] == table.c[name] for name in (*PLACE, "id"))
-    joined = table.outerjoin(
-        vectors, and_(*same, vectors.c.kind == kind, vectors.c.model == bindparam("w_model"))
-    )
+    joined = table.outerjoin(vectors, and_(*same, vectors.c.kind == kind, vectors.c.model == bindparam("w_model")))
     columns: list[ColumnElement[Any]] = [
-        given.get(name, table.c.get(name))
+        given[name] if name in given else table.c[name]
         for name in "id revision live terms vectors session speaker role category created_at position length "
         "question confidence".split()
     ]
     changed = table.c.revision > bindparam("w_after")
-    return (
-        select(*columns).select_from(joined).where(sql.exactly(table, home=home), changed).order_by(table.c.revision)
-    )
+    return select(*columns).select_from(joined).where(sql.exactly(table, home=home), changed).order_by(table.c.revision)
 
 
 _FACTS: Final = _rows(

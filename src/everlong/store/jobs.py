@@ -31,9 +31,7 @@ _KEY: Final = and_(
     jobs.c.org == bindparam("w_org"), jobs.c.kind == bindparam("w_kind"), jobs.c.key == bindparam("w_key")
 )
 _ID: Final = and_(jobs.c.org == bindparam("w_org"), jobs.c.id == bindparam("w_id"))
-_HELD: Final = and_(
-    _ID, _RUNNING, jobs.c.worker == bindparam("w_worker"), jobs.c.attempts == bindparam("w_attempts")
-)
+_HELD: Final = and_(_ID, _RUNNING, jobs.c.worker == bindparam("w_worker"), jobs.c.attempts == bindparam("w_attempts"))
 
 _other: Final = jobs.alias("other")
 _BLOCKED: Final = exists().where(
@@ -76,9 +74,7 @@ _STILL: Final = select(jobs.c.id).where(_HELD)
 _DONE: Final = jobs.delete().where(_HELD)
 _FREE: Final[dict[str, Any]] = {"worker": "", "lease_until": null()}
 _RETRY: Final = (
-    update(jobs)
-    .where(_HELD)
-    .values(state="waiting", run_after=bindparam("due"), error=bindparam("why"), **_FREE)
+    update(jobs).where(_HELD).values(state="waiting", run_after=bindparam("due"), error=bindparam("why"), **_FREE)
 )
 _PARK: Final = update(jobs).where(_HELD).values(state="parked", error=bindparam("why"), **_FREE)
 _NEXT: Final = (
@@ -116,9 +112,7 @@ def _candidate(size: int) -> Executable:
 @cache
 def _due(size: int) -> Executable:
     at = case((_WAITING, jobs.c.run_after), else_=jobs.c.lease_until)
-    return select(func.min(at)).where(
-        sql.one_of(jobs.c.kind, size), or_(_RUNNING, and_(_WAITING, ~_BLOCKED))
-    )
+    return select(func.min(at)).where(sql.one_of(jobs.c.kind, size), or_(_RUNNING, and_(_WAITING, ~_BLOCKED)))
 
 
 @cache
@@ -131,14 +125,12 @@ def _list(named: tuple[str, ...], *, state: bool) -> Executable:
 
 @cache
 def _parked(named: tuple[str, ...]) -> Executable:
-    return select(*_COLUMNS).where(
-        sql.within(jobs, named), jobs.c.id == bindparam("w_id"), jobs.c.state == "parked"
-    )
+    return select(*_COLUMNS).where(sql.within(jobs, named), jobs.c.id == bindparam("w_id"), jobs.c.state == "parked")
 
 
 @cache
 def _hurry(named: tuple[str, ...]) -> Executable:
-    now = bindparam("now")
+    now: ColumnElement[int] = bindparam("now")
     sooner = case((jobs.c.run_after < now, jobs.c.run_after), else_=now)
     return update(jobs).where(sql.within(jobs, named), _WAITING).values(run_after=sooner)
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import bindparam, exists, select, update
 
 from everlong.errors import InvalidInput, InvalidScope
-
 from everlong.store import rows, sql
 from everlong.store.schema import messages, vectors
 from everlong.store.sessions import begin
@@ -29,9 +28,7 @@ _COLUMNS: Final = rows.message_columns()
 _ID: Final = messages.c.id == bindparam("w_id")
 _AT: Final = messages.c.position
 
-_ADD: Final = (
-    sql.Insert(messages).values({c.name: bindparam(c.name) for c in messages.c}).on_conflict_do_nothing()
-)
+_ADD: Final = sql.Insert(messages).values({c.name: bindparam(c.name) for c in messages.c}).on_conflict_do_nothing()
 _TAIL: Final = (
     select(*_COLUMNS)
     .where(sql.exactly(messages), bindparam("before") > _AT)
@@ -39,16 +36,10 @@ _TAIL: Final = (
     .limit(bindparam("most"))
 )
 _AFTER: Final = (
-    select(*_COLUMNS)
-    .where(sql.exactly(messages), bindparam("after") < _AT)
-    .order_by(_AT)
-    .limit(bindparam("most"))
+    select(*_COLUMNS).where(sql.exactly(messages), bindparam("after") < _AT).order_by(_AT).limit(bindparam("most"))
 )
 _ONE: Final = (
-    select(*_COLUMNS)
-    .where(sql.visible(messages, home=True), _ID)
-    .order_by(messages.c.created_at.desc())
-    .limit(1)
+    select(*_COLUMNS).where(sql.visible(messages, home=True), _ID).order_by(messages.c.created_at.desc()).limit(1)
 )
 _MARK: Final = (
     update(messages)
@@ -62,10 +53,7 @@ _EMBEDDED: Final = exists().where(
     *(vectors.c[name] == messages.c[name] for name in ("org", "agent", "user", "session", "id")),
 )
 _PENDING: Final = (
-    select(*_COLUMNS)
-    .where(sql.exactly(messages, home=True), ~_EMBEDDED)
-    .order_by(_AT)
-    .limit(bindparam("most"))
+    select(*_COLUMNS).where(sql.exactly(messages, home=True), ~_EMBEDDED).order_by(_AT).limit(bindparam("most"))
 )
 _EVER: Final = 2**62
 
@@ -168,9 +156,7 @@ class Messages:
 
     def _held(self, session: Scope, ids: list[str]) -> list[str]:
         where = sql.place(session)
-        return [
-            id_ for size, values in sql.chunks(ids) for (id_,) in self._work.rows(_held(size), **where, **values)
-        ]
+        return [id_ for size, values in sql.chunks(ids) for (id_,) in self._work.rows(_held(size), **where, **values)]
 
     def _add(self, session: Scope, message: Message, indexed: Indexed, position: int) -> Message | None:
         values = rows.from_message(message) | rows.searchable(message.content, indexed) | sql.columns(session)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from sqlalchemy import create_engine, text
-from sqlalchemy.dialects.postgresql import psycopg as dialect
+from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
@@ -17,6 +17,8 @@ from everlong.store.sql import Compiler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from sqlalchemy.engine import Dialect
 
 PATIENCE: Final = 30
 """Seconds a writer waits for another, and a caller for a connection."""
@@ -50,6 +52,11 @@ def translate(error: Exception) -> Exception:
     return StoreError(f"PostgreSQL refused: {said}")
 
 
+def _dialect() -> Dialect:
+    made: Any = psycopg.dialect
+    return cast("Dialect", made())
+
+
 class Postgres:
     """Connections to one database."""
 
@@ -59,10 +66,12 @@ class Postgres:
         try:
             made = make_url(url).set(drivername="postgresql+psycopg")
         except (ArgumentError, ValueError) as error:
-            raise ConfigError("the PostgreSQL url is malformed: postgresql://user:password@host:5432/database") from error
+            raise ConfigError(
+                "the PostgreSQL url is malformed: postgresql://user:password@host:5432/database"
+            ) from error
         host = f"{made.host or ''}" + (f":{made.port}" if made.port else "")
         self.url = f"postgresql://{host}/{made.database or ''}"
-        self.compiler = Compiler(dialect.dialect(), translate)
+        self.compiler = Compiler(_dialect(), translate)
         self._engine = create_engine(
             made,
             pool_size=_POOL,
@@ -113,11 +122,11 @@ class Postgres:
     @staticmethod
     def _abandon(connection: Any, cursor: Any) -> None:
         """Rolls back; a connection that cannot even do that is thrown away."""
-        import psycopg
+        from psycopg import Error
 
         try:
             cursor.execute("ROLLBACK")
-        except psycopg.Error:
+        except Error:
             connection.invalidate()
 
     @staticmethod

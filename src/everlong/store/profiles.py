@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from everlong.store.sql import Work
 
 _COLUMNS: Final = rows.profile_columns()
-_ADD: Final = (
-    sql.Insert(profiles).values({c.name: bindparam(c.name) for c in profiles.c}).on_conflict_do_nothing()
-)
+_ADD: Final = sql.Insert(profiles).values({c.name: bindparam(c.name) for c in profiles.c}).on_conflict_do_nothing()
 _GET: Final = select(*_COLUMNS).where(sql.exactly(profiles))
 _VISIBLE: Final = select(*_COLUMNS).where(sql.visible(profiles))
 _PUT: Final = (

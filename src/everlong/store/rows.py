@@ -298,9 +298,7 @@ def to_entry(row: Row) -> Entry:
 
 
 def job_columns() -> list[Column[Any]]:
-    return _ordered(
-        schema.jobs, "id kind key run_after first_at state attempts lease_until worker error payload"
-    )
+    return _ordered(schema.jobs, "id kind key run_after first_at state attempts lease_until worker error payload")
 
 
 def from_job(job: Job) -> dict[str, Any]:

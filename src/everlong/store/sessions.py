@@ -76,9 +76,7 @@ def _list(*, cursor: bool, counting: bool) -> Executable:
 def begin(work: Work, session: Scope, messages: Sequence[Message], epoch: str) -> None:
     """Makes the session of ``messages`` unless it is there, and notes when something was last said in it."""
     times = [rows.to_micros(message.created_at) for message in messages]
-    work.change(
-        _BEGIN, **sql.columns(session), epoch=epoch, created_at=min(times), updated_at=max(times), extracted=0
-    )
+    work.change(_BEGIN, **sql.columns(session), epoch=epoch, created_at=min(times), updated_at=max(times), extracted=0)
 
 
 class Sessions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from sqlalchemy import ColumnElement, Table, and_, bindparam, literal_column, select
 from sqlalchemy.dialects.postgresql import insert
@@ -15,9 +15,9 @@ from everlong.store import schema
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from sqlalchemy import ClauseElement
     from sqlalchemy.engine import Dialect
     from sqlalchemy.sql.base import Executable
-
 
 
 Row = tuple[Any, ...]
@@ -36,7 +36,7 @@ class Compiler:
     def __call__(self, statement: Executable) -> tuple[str, dict[str, Any]]:
         found = self._texts.get(statement)
         if found is None:
-            compiled = statement.compile(dialect=self._dialect)
+            compiled = cast("ClauseElement", statement).compile(dialect=self._dialect)
             constants = {name: value for name, value in compiled.params.items() if value is not None}
             found = self._texts[statement] = (str(compiled), constants)
         return found
@@ -80,7 +80,7 @@ class Work:
 
 def visible(table: Table, *, home: bool = False) -> ColumnElement[bool]:
     """Rows kept at a scope that covers the one asked from (values of :func:`place`); ``home`` leaves out sessions."""
-    empty = literal_column("''")
+    empty: ColumnElement[str] = literal_column("''")
     return and_(*(table.c[n].in_([empty, bindparam(f"w_{n}", type_=schema.Words)]) for n in _names(home=home)))
 
 
@@ -181,9 +181,7 @@ _DROP_VECTORS: Final = _vectors.delete().where(
 def put_vectors(work: Work, scope: Scope, kind: str, owner: str, model: str, vectors: Any) -> None:
     """Stores the vectors of one text, all pieces in one value."""
     data = vectors.astype("<f4", copy=False).tobytes()
-    work.change(
-        _PUT_VECTORS, **columns(scope), kind=kind, id=owner, model=model, pieces=len(vectors), data=data
-    )
+    work.change(_PUT_VECTORS, **columns(scope), kind=kind, id=owner, model=model, pieces=len(vectors), data=data)
 
 
 def drop_vectors(work: Work, scope: Scope, kind: str, owner: str) -> None:

@@ -57,7 +57,9 @@ def translate(error: Exception) -> Exception:
     if "locked" in said or "busy" in said:
         return StoreUnavailable(f"another program holds the database ({said}): close it, or try again")
     if "unable to open" in said or "readonly" in said or "disk" in said or "full" in said:
-        return StoreUnavailable(f"the database file cannot be used ({said}): check the path, permissions and free space")
+        return StoreUnavailable(
+            f"the database file cannot be used ({said}): check the path, permissions and free space"
+        )
     return StoreError(f"SQLite refused: {said}")
 
 
@@ -81,7 +83,7 @@ class Turns:
         until = monotonic() + self._patience
         self._enter()
         try:
-            held = self._file_lock(until - monotonic()) if self._lock else None
+            held = self._file_lock(self._lock, until - monotonic()) if self._lock else None
             try:
                 yield
             finally:
@@ -113,15 +115,15 @@ class Turns:
             else:
                 self._busy = False
 
-    def _file_lock(self, patience: float) -> TextIO | None:
+    def _file_lock(self, lock: Path, patience: float) -> TextIO | None:
         try:
             import fcntl
         except ImportError:  # no such locks on this system: SQLite's own, less fair, still keep writers apart
             return None
         try:
-            file = Path(f"{self._lock}").open("a")
+            file = open(lock, "a")  # noqa: PTH123, SIM115 (stays open as long as the turn lasts)
         except OSError as error:
-            raise StoreUnavailable(f"cannot open {self._lock} ({error}): its folder must be writable") from error
+            raise StoreUnavailable(f"cannot open {lock} ({error}): its folder must be writable") from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
