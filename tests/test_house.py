@@ -21,8 +21,14 @@ SOURCE = ROOT / "src" / "everlong"
 MODULES = sorted(SOURCE.rglob("*.py"))
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 
-MAX_FILE, MAX_FUNCTION = 500, 80
+MAX_FILE, MAX_FUNCTION, MAX_DECLARATIONS = 500, 80, 600
 """Lines. A file that grows past its limit holds two things; a function that does, holds two steps."""
+
+DECLARATIONS = {SOURCE / "records.py", SOURCE / "protocols.py"}
+"""These only declare, the nouns and the seams; their length is that of their explanations."""
+
+HAND_WRITTEN = [path for path in MODULES if "versions" not in path.parts]
+"""All but migrations, which copy tables as they once were and never change again."""
 
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "manager", "managers", "base", "common", "misc", "shared"}
 """Module names that say nothing of what is inside, and so collect whatever has no home."""
@@ -68,15 +74,14 @@ def test_errors_need_nothing_at_run_time() -> None:
 
 
 def test_files_are_short() -> None:
-    long = {
-        relative(path): lines for path in MODULES if (lines := len(path.read_text("utf-8").splitlines())) > MAX_FILE
-    }
-    assert not long
+    lengths = {path: len(path.read_text("utf-8").splitlines()) for path in HAND_WRITTEN}
+    limits = {path: MAX_DECLARATIONS if path in DECLARATIONS else MAX_FILE for path in HAND_WRITTEN}
+    assert not {relative(path): lines for path, lines in lengths.items() if lines > limits[path]}
 
 
 def test_functions_are_short() -> None:
     long = {}
-    for path in MODULES:
+    for path in HAND_WRITTEN:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
@@ -106,7 +111,7 @@ def test_nothing_is_put_off() -> None:
 def test_every_package_can_be_imported_as_one() -> None:
     """A folder of modules without ``__init__.py`` would be left out of type checks and floors."""
     missing = {relative(path.parent) for path in MODULES if not (path.parent / "__init__.py").exists()}
-    assert not {folder for folder in missing if "migrations" not in folder and "versions" not in folder}
+    assert not missing
 
 
 # -------------------------------------------------------------------------------------------------------- errors
