@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -27,13 +26,14 @@ from everlong.records import (
     Origin,
     Removal,
 )
+from everlong.write.compare import LONGEST, UPLOAD, Meaning, junk, meaning_of, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from everlong.protocols import NewId
 
-__all__ = ["Gates", "junk", "reconcile"]
+__all__ = ["Gates", "reconcile"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,154 +85,6 @@ def reconcile(
     return ChangeSet(changes=tuple(work.changes))
 
 
-# ----------------------------------------------------------------------------------------------------------- junk
-
-_LONGEST: Final = 2_000
-_JUNK: Final = re.compile(
-    r"(?:none|n/?a|null|nil|nothing|undefined|string|unknown|empty|content|todo|无|没有|暂无|空)"
-    r"|(?:there (?:are|is) )?no (?:new |relevant |additional )?(?:facts?|memor(?:y|ies)|information)\b.{0,40}"
-    r"|(?:没有|无|未发现|暂无)(?:任何)?(?:新的?|相关的?)?(?:事实|记忆|信息|内容).{0,10}"
-    r"|(?:i'?m |i am )?(?:sorry|afraid)\b.{0,20}\b(?:can(?:no|')t|unable|not able).*"
-    r"|i (?:can(?:no|')t|am unable to|won't) (?:help|assist|comply|do that|provide|fulfil).*"
-    r"|as an ai\b.*|(?:很抱歉|抱歉|对不起)[,，]?.{0,6}(?:无法|不能|没法).*|我(?:无法|不能)(?:协助|帮助|提供|回答).*"
-    r"|</?[a-z_]+/?>|[\W_]*"
-)
-_JSON: Final = re.compile(r"\s*(?:```|[{\[]\s*(?:[\"'{\[]|[}\]]))", re.DOTALL)
-_ECHO: Final = re.compile(
-    r"\"?(?:newFacts|factsToRemove|shouldUpdate)\"?\s*:|a standalone sentence in the user's", re.IGNORECASE
-)
-_UPLOAD: Final = re.compile(
-    r"/mnt/user-data/uploads/|<uploaded_files>"
-    r"|\b(?:user|they|he|she|i)\b (?:has |have |had |just |recently )*(?:uploaded|attached)\b"
-    r"|\b(?:files?|documents?|images?) (?:was|were|has been|have been) (?:uploaded|attached)\b"
-    r"|(?:用户|我|他|她)(?:刚刚?|已经?|又)?上传了|上传了.{0,12}(?:文件|图片|文档)",
-    re.IGNORECASE,
-)
-
-
-def junk(content: str) -> str:
-    """Why a text is no statement worth keeping; empty when it may be one."""
-    plain = text.normal(content)
-    if not plain or not content.strip():
-        return "empty"
-    if len(content) > _LONGEST:
-        return f"longer than {_LONGEST} characters"
-    if _JSON.match(content) or _ECHO.search(content):
-        return "raw JSON or an echo of the prompt, not a statement"
-    if plain.startswith("<think") or content.strip().lower().startswith("<think"):
-        return "a model's thinking, not a statement"
-    if _JUNK.fullmatch(plain.replace("’", "'")):
-        return "a placeholder or refusal, not a statement"
-    if _UPLOAD.search(content):
-        return "an upload is an event of one session, not a fact"
-    return ""
-
-
-# ---------------------------------------------------------------------------------------------------- comparison
-
-_NEGATIONS: Final = re.compile(
-    r"\b(?:no longer|not|no|never|cannot|without)\b|\b(?:do|does|did|is|are|was|were|ca|wo|would|could|should|has|have|had)n't\b"
-    r"|不再|(?<!非)不(?![错同过仅但])|没有|没(?!关系)|(?<![特分区级性个类识告])别|无(?![线论])|未(?!来)"
-)
-_LIKES: Final = re.compile(r"\b(?:loves?|likes?|enjoys?|adores?)\b|喜欢|喜爱|热爱|爱(?![好人情])")
-_DISLIKES: Final = re.compile(r"\b(?:hates?|dislikes?|detests?|loathes?)\b|讨厌|厌恶|憎恨|反感")
-_ALLOWS: Final = re.compile(r"\b(?:allowed|permitted|enabled)\b|允许|启用")
-_FORBIDS: Final = re.compile(r"\b(?:forbidden|prohibited|banned|disabled)\b|禁止|禁用")
-_NUMBER: Final = re.compile(r"\d+(?:[.,:/-]\d+)*\s*(?:[a-z%°€$]+|[\u4e00-\u9fff])?|[一二两三四五六七八九十百千万]+")
-_DATE: Final = re.compile(r"\d{4}-\d\d|\d+\s*[月日号点]|\d:\d\d|[ap]m\b|周[一二三四五六日天]|星期")
-_NAME: Final = re.compile(r"(?<![^\W_])[A-Z][\w+#.-]*")
-_NO_NAMES: Final = frozenset("user user's the i he she they a an".split())
-_SINGLE: Final = (
-    re.compile(r"(.{1,40}?) (?:now |currently )?(lives?|is living|is based|resides?) in (.+)"),
-    re.compile(r"(.{1,40}?) (?:now |currently )?(works?) (?:at|for) (.+)"),
-    re.compile(r"(.{1,40}?)(?:'s)? (name is|is named|is called) (.+)"),
-    re.compile(r"(用户|我|他|她)(?:现在|目前|已经)?(住在|居住在|搬到了?)(.+)"),
-    re.compile(r"(用户|我|他|她)(?:现在|目前)?(就职于|任职于|的名字是|名叫|叫)(.+)"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Meaning:
-    """A statement in parts that can be compared: its words without negation, and whether it affirms them."""
-
-    plain: str
-    words: Counter[str]
-    affirms: bool
-    numbers: frozenset[str]
-    names: frozenset[str]
-    slot: tuple[str, ...]
-
-    def opposes(self, other: _Meaning) -> bool:
-        """Says the same of the same with the opposite verdict."""
-        return bool(self.words) and self.words == other.words and self.affirms != other.affirms
-
-    def changes_value(self, other: _Meaning) -> bool:
-        """Gives another value to what can have one at a time: a home, an employer, a name, an amount."""
-        if self.slot and other.slot and self.affirms == other.affirms:
-            return self.slot[:2] == other.slot[:2] and self.slot[2] != other.slot[2]
-        if self.numbers == other.numbers or len(self.numbers) != len(other.numbers):
-            return False
-        return not _DATE.search(self.plain) and _without_numbers(self.plain) == _without_numbers(other.plain)
-
-    def differs(self, other: _Meaning) -> bool:
-        """A number, unit, name, negation or single word stands against another: never the same statement."""
-        if self.affirms != other.affirms or self.numbers != other.numbers:
-            return True
-        mine, theirs = set(_words(self.plain)), set(_words(other.plain))
-        if self.names - theirs or other.names - mine:
-            return True
-        return _swapped(self.plain, other.plain)
-
-    def overlap(self, other: _Meaning) -> float:
-        """Share of this statement's words, 0 to 1, that stand in the other."""
-        words = set(self.words) - _SUBJECTS
-        return len(words & set(other.words)) / len(words) if words else 0.0
-
-
-_SUBJECTS: Final = frozenset({"user", "用户", "户", "用"})
-
-
-def _meaning(content: str) -> _Meaning:
-    plain = text.normal(content).replace("’", "'")
-    verdict = _FORBIDS.sub(" allowed ", _DISLIKES.sub(" not like ", plain))
-    negations = len(_NEGATIONS.findall(verdict)) + len(_FORBIDS.findall(plain))
-    bare = _ALLOWS.sub("allowed", _LIKES.sub(" like ", _NEGATIONS.sub(" ", verdict)))
-    names = frozenset(m[0].rstrip(".-").casefold() for m in _NAME.finditer(content) if m.start()) - _NO_NAMES
-    return _Meaning(
-        plain, Counter(text.terms(bare)), negations % 2 == 0, frozenset(_numbers(plain)), names, _slot(plain)
-    )
-
-
-def _numbers(plain: str) -> Iterable[str]:
-    return ("".join(match[0].split()) for match in _NUMBER.finditer(plain))
-
-
-def _without_numbers(plain: str) -> str:
-    return _NUMBER.sub("#", plain)
-
-
-def _words(plain: str) -> list[str]:
-    return re.findall(r"[^\W_][\w+#.-]*[\w+#]|[^\W_]", plain)
-
-
-def _slot(plain: str) -> tuple[str, ...]:
-    for number, pattern in enumerate(_SINGLE):
-        match = pattern.fullmatch(plain)
-        if match:
-            return (match[1], str(number), match[3].strip())
-    return ()
-
-
-def _swapped(one: str, other: str) -> bool:
-    """Whether one word of one text stands where another word stands in the other: tea and coffee, 北京 and 上海."""
-    a, b = (list(t) if not t.isascii() else t.split() for t in (one, other))
-    head = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-    rest = list(zip(reversed(a[head:]), reversed(b[head:]), strict=False))
-    tail = next((i for i, (x, y) in enumerate(rest) if x != y), len(rest))
-    most = 1 if one.isascii() and other.isascii() else 4
-    return all(0 < len(t) - head - tail <= most for t in (a, b))
-
-
 # --------------------------------------------------------------------------------------------------- what is known
 
 _FORGET: Final = re.compile(
@@ -253,7 +105,7 @@ class _Work:
         self.batch, self.gates, self._new_id = batch, gates, new_id
         self.changes: list[Change] = []
         self.facts = {fact.id: fact for fact in facts if fact.scope == batch.scope.home and fact.status != "retired"}
-        self.meanings = {fact.id: _meaning(fact.content) for fact in self.facts.values()}
+        self.meanings = {fact.id: meaning_of(fact.content) for fact in self.facts.values()}
         self._order = {message.id: place for place, message in enumerate(batch.messages) if message.id}
         self._said = [m for m in batch.messages if m.role == "user"]
         self._quotable = {m: text.normal(m.content) for m in batch.messages}
@@ -268,7 +120,7 @@ class _Work:
         if problem:
             return self._reject(candidate, problem)
         candidate, doubt = self._grounded(self._categorised(candidate))
-        meaning = _meaning(candidate.content)
+        meaning = meaning_of(candidate.content)
         same = self._same(meaning, near)
         if same is not None:
             return self._again(candidate, same, doubt)
@@ -301,7 +153,7 @@ class _Work:
             found = [
                 (m, m.content[:500])
                 for m in self._said
-                if _meaning(candidate.content).overlap(_meaning(m.content)) >= 1 / 2
+                if meaning_of(candidate.content).overlap(meaning_of(m.content)) >= 1 / 2
             ]
         by_user = [(m, quote) for m, quote in found if m.role == "user"]
         evidence = tuple(
@@ -323,7 +175,7 @@ class _Work:
 
     # ------------------------------------------------------------------------------------------- known already
 
-    def _same(self, meaning: _Meaning, near: Sequence[tuple[Fact, float]]) -> Fact | None:
+    def _same(self, meaning: Meaning, near: Sequence[tuple[Fact, float]]) -> Fact | None:
         for fact_id, known in self.meanings.items():
             if known.plain == meaning.plain:
                 return self.facts[fact_id]
@@ -372,7 +224,7 @@ class _Work:
 
     # ----------------------------------------------------------------------------------------------------- new
 
-    def _new(self, candidate: Candidate, meaning: _Meaning, near: Sequence[tuple[Fact, float]], doubt: str) -> None:
+    def _new(self, candidate: Candidate, meaning: Meaning, near: Sequence[tuple[Fact, float]], doubt: str) -> None:
         fact = self._fact(candidate)
         if doubt:
             return self._doubted(candidate, fact, doubt)
@@ -418,7 +270,7 @@ class _Work:
             metadata=candidate.metadata,
         )
 
-    def _replaced(self, candidate: Candidate, meaning: _Meaning, near: Sequence[tuple[Fact, float]]) -> list[Fact]:
+    def _replaced(self, candidate: Candidate, meaning: Meaning, near: Sequence[tuple[Fact, float]]) -> list[Fact]:
         """The facts that stop being true with this candidate; the named ones first."""
         if candidate.session_only:
             return []
@@ -428,7 +280,7 @@ class _Work:
             found += [f.id for f, cosine in near[:1] if self._corrects(f, cosine, meaning)]
         return [self.facts[i] for i in dict.fromkeys(found) if i not in self._gone and self.facts[i].status == "active"]
 
-    def _corrects(self, fact: Fact, cosine: float, meaning: _Meaning) -> bool:
+    def _corrects(self, fact: Fact, cosine: float, meaning: Meaning) -> bool:
         known = self.meanings.get(fact.id)
         return known is not None and cosine >= self.gates.duplicate - _CORRECTS and known.overlap(meaning) >= 1 / 2
 
@@ -497,7 +349,7 @@ class _Work:
         """Whether a user message of the batch asks to forget something, and this fact has to do with it."""
         known = self.meanings[fact.id]
         asking = [m.content for m in self._said if _FORGET.search(self._quotable[m])]
-        return any(known.overlap(_meaning(content)) > 0 or len(_words(content)) <= 4 for content in asking)  # noqa: PLR2004
+        return any(known.overlap(meaning_of(content)) > 0 or len(words_of(content)) <= 4 for content in asking)  # noqa: PLR2004
 
     # ------------------------------------------------------------------------------------------------ the limit
 
@@ -539,7 +391,7 @@ class _Work:
         self.changes.append(change)
         if change.fact is not None:
             self.facts[change.fact.id] = change.fact
-            self.meanings[change.fact.id] = _meaning(change.fact.content)
+            self.meanings[change.fact.id] = meaning_of(change.fact.content)
 
     def _hold(self, candidate: Candidate, fact: Fact, reason: str) -> None:
         self._keep(
@@ -571,7 +423,7 @@ class _Paired:
 def _paired(extraction: Extraction, work: _Work) -> _Paired:
     """Each removal given to the candidate that speaks of the same, so that nothing goes without its successor."""
     candidates, left = list(extraction.candidates), []
-    spoken = [_meaning(candidate.content) for candidate in candidates]
+    spoken = [meaning_of(candidate.content) for candidate in candidates]
     for removal in {r.fact_id: r for r in extraction.removals}.values():
         known = work.meanings.get(removal.fact_id)
         likeness = [known.overlap(other) if known else 0.0 for other in spoken]
@@ -586,9 +438,9 @@ def _paired(extraction: Extraction, work: _Work) -> _Paired:
 def _section(name: str, summary: str, batch: Batch) -> Change:
     cleaned = text.clean(summary).strip()
     kept = cleaned
-    if _UPLOAD.search(cleaned):
+    if UPLOAD.search(cleaned):
         spans = [cleaned[start:end] for start, end in text.sentences(cleaned)]
-        kept = " ".join(span for span in spans if not _UPLOAD.search(span))
+        kept = " ".join(span for span in spans if not UPLOAD.search(span))
     present = batch.profile.sections.get(name)
     if name not in SECTIONS:
         problem = "no such section"
@@ -597,7 +449,7 @@ def _section(name: str, summary: str, batch: Batch) -> Change:
     elif present is not None and present.summary == kept:
         problem = "unchanged"
     else:
-        problem = "" if len(kept) > _LONGEST else junk(kept)
+        problem = "" if len(kept) > LONGEST else junk(kept)
     if problem:
         return Change(kind="reject", reason=f"section {name}: {problem}", section=name, summary=kept)
     return Change(kind="section", reason="the summary changed", section=name, summary=kept)

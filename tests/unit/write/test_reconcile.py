@@ -1,0 +1,141 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from everlong.records import Batch, Candidate, Evidence, Extraction, Fact, Message, Profile, Removal, Scope, Section
+from everlong.testing.fakes import CountingIds
+from everlong.write.reconcile import Gates, reconcile
+
+HOME = Scope(user="ann")
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+OLD = datetime(2024, 1, 2, tzinfo=UTC)
+
+
+def said(content, number=1, role="user"):
+    return Message(id=f"msg_{number}", scope=HOME, session="s", role=role, content=content, created_at=NOW)
+
+
+def kept(content, number=1, **fields):
+    fields = {"confidence": 0.9, **fields}
+    return Fact(id=f"old_{number}", scope=HOME, content=content, created_at=OLD, updated_at=OLD, version=3, **fields)
+
+
+def claim(content, quote=None, number=1, **fields):
+    evidence = (Evidence(message_id=f"msg_{number}", quote=quote or content),)
+    return Candidate(content=content, evidence=evidence, **{"confidence": 0.9, **fields})
+
+
+def run(*candidates, messages=None, facts=(), near=(), gates=None, profile=None, **extraction):
+    messages = messages or [said(c.content, n) for n, c in enumerate(candidates, 1)]
+    batch = Batch(
+        scope=replace(HOME, session="s"), messages=tuple(messages), profile=profile or Profile(scope=HOME), now=NOW
+    )
+    proposed = Extraction(candidates=candidates, **extraction)
+    return reconcile(proposed, batch, near=near, facts=facts, gates=gates or Gates(), new_id=CountingIds()).changes
+
+
+JUNK = ["None", "N/A", "No new facts found.", "没有新的事实", "I'm sorry, I can't assist with that.", "<think>", "",
+        '{"newFacts": []}', "string", "...", "x" * 2001, "User uploaded a file report.pdf", "用户上传了一个文件",
+        "The file is at /mnt/user-data/uploads/a.csv"]  # fmt: skip
+FINE = ["User is named None Smith", "User's favourite snippet is <b>hi</b> & {\"a\":1}", "User works with CSV files",
+        "用户负责文件上传服务的开发"]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", JUNK)
+def test_junk_is_rejected_with_a_reason(content):
+    (change,) = run(claim(content, "words"), messages=[said("words")])
+    assert change.kind == "reject" and change.reason
+
+
+@pytest.mark.parametrize("content", FINE)
+def test_what_only_looks_like_junk_is_kept(content):
+    (change,) = run(claim(content))
+    assert change.kind == "add" and change.fact.content == content
+
+
+@pytest.mark.parametrize(("below", "kind"), [("hold", "hold"), ("downweight", "add"), ("drop", "reject")])
+def test_unsure_candidates_are_never_dropped_silently(below, kind):
+    (change,) = run(claim("User may move to Beijing", confidence=0.5), gates=Gates(below=below))
+    assert change.kind == kind and "0.50" in change.reason
+
+
+def test_the_assistants_words_are_no_evidence():
+    messages = [said("plan my day"), said("Since you live in Lisbon and love fado, start there.", 2, "assistant")]
+    lisbon, fado = run(
+        claim("User lives in Lisbon", "you live in Lisbon", 2),
+        claim("User loves fado", "love fado", 2),
+        messages=messages,
+        facts=[kept("User lives in Lisbon", confidence=0.75)],
+    )
+    assert lisbon.kind == "reject"
+    assert fado.kind == "hold" and fado.fact.origin == "assistant"
+
+
+def test_variants_in_one_batch_become_one_fact():
+    changes = run(
+        *(claim(c) for c in ["User prefers Vim", " user prefers vim ", "User prefers Vim.", "Ｕｓｅｒ prefers Vim"])
+    )
+    assert [c.kind for c in changes] == ["add", "reject", "reject", "reject"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Production deployment is allowed", "Production deployment is not allowed"),
+        ("用户吃辣", "用户不吃辣"),
+        ("User loves Chinese food", "User hates Chinese food"),
+        ("用户喜欢咖啡", "用户讨厌咖啡"),
+        ("User lives in Berlin", "User lives in Paris"),
+        ("用户住在北京", "用户住在上海"),
+        ("User is 30 years old", "User is 31 years old"),
+    ],
+)
+def test_the_later_statement_replaces_what_it_contradicts(old, new):
+    fact = kept(old)
+    (change,) = run(claim(new), facts=[fact], near=[[(fact, 0.99)]])
+    assert change.kind == "supersede" and change.expected == 3
+    assert change.fact.supersedes == change.old.id == "old_1" and change.old.superseded_by == change.fact.id
+    assert change.old.status == "retired"
+
+
+def test_a_near_paraphrase_confirms():
+    fact = kept("User prefers short answers")
+    (change,) = run(claim("User prefers answers that are short"), facts=[fact], near=[[(fact, 0.97)]])
+    assert change.kind == "confirm" and change.fact.confirmations == 1 and change.fact.last_used_at == NOW
+
+
+@pytest.mark.parametrize(("old", "new"), [("User likes tea", "User likes coffee"), ("用户会说法语", "用户会说德语")])
+def test_another_value_is_no_duplicate(old, new):
+    fact = kept(old)
+    (change,) = run(claim(new), facts=[fact], near=[[(fact, 0.99)]])
+    assert change.kind == "add"
+
+
+def test_a_removal_alone_is_flagged_and_unknown_ids_are_named():
+    changes = run(
+        messages=[said("hello")], facts=[kept("User loves jazz")],
+        removals=(Removal(fact_id="old_1"), Removal(fact_id="fact_bbbb")),
+    )  # fmt: skip
+    assert [c.kind for c in changes] == ["reject", "reject"] and "fact_bbbb" in changes[1].reason
+
+
+@pytest.mark.parametrize("words", ["Please forget that I love jazz", "忘掉 jazz 这件事"])
+def test_what_the_user_asks_to_forget_is_retired(words):
+    (change,) = run(messages=[said(words)], facts=[kept("User loves jazz")], removals=(Removal(fact_id="old_1"),))
+    assert change.kind == "retire" and change.expected == 3
+
+
+def test_a_full_store_still_learns():
+    facts = [kept(f"User knows language {chr(65 + n)}", n, confidence=0.95) for n in range(10)]
+    add, retire = run(
+        claim("User is allergic to penicillin", category="correction"), facts=facts, gates=Gates(max_facts=10)
+    )
+    assert add.kind == "add" and retire.kind == "retire" and retire.reason.startswith("evicted")
+
+
+def test_sections_change_only_for_good():
+    profile = Profile(scope=HOME, sections={"workContext": Section(summary="Leads DataOps", updated_at=OLD)})
+    for summary, kind in [("", "reject"), ("Leads DataOps", "reject"), ("Leads. User uploaded a file.", "section")]:
+        (change,) = run(messages=[said("x")], profile=profile, sections={"workContext": summary})
+        assert change.kind == kind
