@@ -379,7 +379,7 @@ class _Work:
     def _value(self, fact: Fact) -> float:
         """0 to 1: confidence .65, confirmations .25 (full at four), use or age .10 (halved each 90 days)."""
         days: float = max((self.batch.now - (fact.last_used_at or fact.created_at)).total_seconds() / 86_400, 0.0)
-        return 0.65 * fact.confidence + 0.25 * min(fact.confirmations, 4) / 4 + 0.10 * 0.5 ** (days / 90)
+        return 0.65 * fact.confidence + 0.25 * min(fact.confirmations, 4) / 4 + 0.10 * math.pow(0.5, days / 90)
 
     # ------------------------------------------------------------------------------------------------- bookkeeping
 
