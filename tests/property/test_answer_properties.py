@@ -1,9 +1,10 @@
 import json
 
-from everlong.errors import UnusableExtraction
-from everlong.write.answer import parse
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from everlong.errors import UnusableExtraction
+from everlong.write.answer import parse
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
