@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import and_, bindparam, delete, exists, or_, select, update
 
-from everlong.store import schema, sql
+from everlong.store import rows, schema, sql
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Table
@@ -78,7 +78,7 @@ def erase(work: Work, scope: Scope, new_id: NewId) -> dict[str, int]:
     named, where = sql.named(scope), sql.place(scope)
     # First the buckets: every writer of facts and messages holds its bucket's row, so none is half-way through.
     for row in sorted(work.rows(_buckets(named), **where)):
-        work.change(_RENEW, **sql.place(sql.scope_of(row)), w_kind=row[4], epoch=new_id("epoch"))
+        work.change(_RENEW, **sql.place(rows.to_scope(*row[:4])), w_kind=row[4], epoch=new_id("epoch"))
     counts = {name: work.change(_delete(name, named), **where) for name in _TABLES}
     work.change(_forget(named), **where)
     return counts

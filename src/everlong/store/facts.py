@@ -44,7 +44,7 @@ _TERMS: Final = select(*(facts.c[n] for n in ("org", "agent", "user", "session",
 @cache
 def _revise(*, text: bool) -> Executable:
     fixed = {"org", "agent", "user", "session", "id", *(() if text else _TEXT)}
-    changed = {c.name: bindparam(c.name) for c in facts.c if c.name not in fixed}
+    changed: dict[str, Any] = {c.name: bindparam(c.name) for c in facts.c if c.name not in fixed}
     return update(facts).where(sql.exactly(facts), _ID, facts.c.version == bindparam("w_version")).values(changed)
 
 
@@ -166,7 +166,7 @@ class Facts:
         terms = rows.searchable("", indexed)["terms"]
         if found is None or bytes(found[4]) != terms:
             return False
-        kept_at = sql.scope_of(found)
+        kept_at = rows.to_scope(*found[:4])
         revision = self._bump(kept_at)
         if not self._work.change(_MARK, **sql.place(kept_at), w_id=fact_id, w_terms=terms, revision=revision):
             return False

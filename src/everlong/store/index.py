@@ -74,7 +74,7 @@ class Index:
     def revisions(self, scope: Scope, kinds: Sequence[Kind]) -> dict[tuple[Scope, Kind], Revision]:
         where = sql.place(scope)
         return {
-            (sql.scope_of(row), row[4]): Revision(epoch=row[5], number=row[6])
+            (rows.to_scope(*row[:4]), row[4]): Revision(epoch=row[5], number=row[6])
             for size, values in sql.chunks(kinds)
             for row in self._work.rows(_revisions(size), **where, **values)
         }

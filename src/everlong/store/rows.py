@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from everlong.errors import InvalidInput
@@ -23,6 +24,12 @@ _TICK: Final = timedelta(microseconds=1)
 _QUESTION: Final = ("?", "？", "؟")
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+@lru_cache(maxsize=4096)
+def to_scope(org: str, agent: str, user: str, session: str) -> Scope:
+    """A scope from its columns, remembered: checking one costs more than reading its row."""
+    return Scope(org=org, agent=agent, user=user, session=session)
 
 
 def to_micros(at: datetime) -> int:
@@ -70,13 +77,17 @@ def searchable(content: str, indexed: Indexed) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------------------------- facts
 
 
+_FACT: Final = (
+    "org agent user session id learned_in content category origin status reason supersedes superseded_by evidence "
+    "metadata confidence importance trust pinned version confirmations uses created_at updated_at last_used_at "
+    "valid_from valid_until retired_at"
+).split()
+_FACT_TIMES: Final = ("last_used_at", "valid_from", "valid_until", "retired_at")
+
+
 def fact_columns() -> list[Column[Any]]:
     """The columns that :func:`to_fact` reads, in its order."""
-    return [c for c in schema.facts.c if c.name not in {"revision", "terms", "length", "question"}]
-
-
-_FACT: Final = [c.name for c in fact_columns()]
-_FACT_TIMES: Final = ("last_used_at", "valid_from", "valid_until", "retired_at")
+    return [schema.facts.c[name] for name in _FACT]
 
 
 def from_fact(fact: Fact) -> dict[str, Any]:
@@ -109,24 +120,40 @@ def from_fact(fact: Fact) -> dict[str, Any]:
 
 def to_fact(row: Row) -> Fact:
     """A fact from a row of :func:`fact_columns`."""
-    return _fact(dict(zip(_FACT, row, strict=True)))
-
-
-def _fact(of: dict[str, Any]) -> Fact:
-    of["scope"] = Scope(org=of.pop("org"), agent=of.pop("agent"), user=of.pop("user"), session=of.pop("session"))
-    of["session"] = of.pop("learned_in")
-    evidence = of["evidence"]
-    of["evidence"] = (
-        ()
-        if evidence == "[]"
-        else tuple(Evidence(message_id=m, quote=q, session=s) for m, q, s in json.loads(evidence))
+    org, agent, user, session, id_, learned_in, content, category, origin, status, reason, old, new = row[:13]
+    evidence, metadata, confidence, importance, trust, pinned, version, confirmations, uses = row[13:22]
+    created, updated, used, since, until, retired = row[22:]
+    return Fact(
+        id=id_,
+        scope=to_scope(org, agent, user, session),
+        content=content,
+        created_at=to_time(created),
+        updated_at=to_time(updated),
+        category=category,
+        confidence=confidence,
+        importance=importance,
+        pinned=bool(pinned),
+        origin=origin,
+        trust=trust,
+        evidence=() if evidence == "[]" else _evidence(evidence),
+        session=learned_in,
+        status=status,
+        version=version,
+        confirmations=confirmations,
+        uses=uses,
+        last_used_at=maybe_time(used),
+        valid_from=maybe_time(since),
+        valid_until=maybe_time(until),
+        retired_at=maybe_time(retired),
+        reason=reason,
+        supersedes=old,
+        superseded_by=new,
+        metadata=from_json(metadata),
     )
-    of["metadata"] = from_json(of["metadata"])
-    of["pinned"] = bool(of["pinned"])
-    of["created_at"], of["updated_at"] = to_time(of["created_at"]), to_time(of["updated_at"])
-    for name in _FACT_TIMES:
-        of[name] = maybe_time(of[name])
-    return Fact(**of)
+
+
+def _evidence(text: str) -> tuple[Evidence, ...]:
+    return tuple(Evidence(message_id=m, quote=q, session=s) for m, q, s in json.loads(text))
 
 
 def fact_body(fact: Fact) -> str:
@@ -135,7 +162,8 @@ def fact_body(fact: Fact) -> str:
 
 
 def fact_of_body(body: str) -> Fact:
-    return _fact(json.loads(body))
+    found = json.loads(body)
+    return to_fact(tuple(found[name] for name in _FACT))
 
 
 # ------------------------------------------------------------------------------------------------------- messages
@@ -166,7 +194,7 @@ def to_message(row: Row) -> Message:
     org, agent, user, session, id_, role, content, speaker, origin, signals, metadata, position, created = row
     return Message(
         id=id_,
-        scope=Scope(org=org, agent=agent, user=user),
+        scope=to_scope(org, agent, user, ""),
         session=session,
         role=role,
         content=content,
@@ -187,7 +215,7 @@ def session_columns() -> list[Column[Any]]:
 def to_session(row: Row) -> Session:
     org, agent, user, session, epoch, created, updated, extracted = row
     return Session(
-        scope=Scope(org=org, agent=agent, user=user, session=session),
+        scope=to_scope(org, agent, user, session),
         created_at=to_time(created),
         updated_at=to_time(updated),
         extracted=extracted,
@@ -218,7 +246,7 @@ def from_profile(profile: Profile) -> dict[str, Any]:
 def to_profile(row: Row) -> Profile:
     org, agent, user, session, sections, attributes, version, updated = row
     return Profile(
-        scope=Scope(org=org, agent=agent, user=user, session=session),
+        scope=to_scope(org, agent, user, session),
         sections={n: Section(summary=s, updated_at=to_time(at)) for n, (s, at) in from_json(sections).items()},
         attributes=from_json(attributes),
         version=version,
@@ -248,7 +276,7 @@ def from_file(file: MemoryFile) -> dict[str, Any]:
 def to_file(row: Row) -> MemoryFile:
     org, agent, user, session, path, content, created, updated, version, read_only, metadata = row
     return MemoryFile(
-        scope=Scope(org=org, agent=agent, user=user, session=session),
+        scope=to_scope(org, agent, user, session),
         path=path,
         content=bytes(content),
         created_at=to_time(created),
@@ -282,7 +310,7 @@ def to_entry(row: Row) -> Entry:
     return Entry(
         id=id_,
         at=to_time(at),
-        scope=Scope(org=org, agent=agent, user=user, session=session),
+        scope=to_scope(org, agent, user, session),
         by=by,
         action=action,
         kind=kind,
@@ -319,7 +347,7 @@ def to_job(row: Row) -> Job:
         id=id_,
         kind=kind,
         key=key,
-        scope=Scope(org=org, agent=agent, user=user, session=session),
+        scope=to_scope(org, agent, user, session),
         run_after=to_time(run_after),
         first_at=to_time(first_at),
         state=state,

@@ -9,7 +9,6 @@ from sqlalchemy import ColumnElement, Table, and_, bindparam, literal_column, se
 from sqlalchemy.dialects.postgresql import insert
 
 from everlong.errors import InvalidInput
-from everlong.records import Scope
 from everlong.store import schema
 
 if TYPE_CHECKING:
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
     from sqlalchemy import ClauseElement
     from sqlalchemy.engine import Dialect
     from sqlalchemy.sql.base import Executable
+
+    from everlong.records import Scope
 
 
 Row = tuple[Any, ...]
@@ -231,11 +232,6 @@ def parse_cursor(text: str) -> tuple[int, str]:
     if not colon or not at.lstrip("-").isdecimal():
         raise InvalidInput(f"cursor {text!r} was not given by this store; begin without one")
     return int(at), identifier
-
-
-def scope_of(row: Row) -> Scope:
-    """The scope in the first four columns of a row."""
-    return Scope(org=row[0], agent=row[1], user=row[2], session=row[3])
 
 
 def width(record: Any) -> tuple[bool, ...]:
