@@ -55,7 +55,9 @@ class Recording(Sqlite):
 
 def capture(store: SqlStore, number: int) -> None:
     said = [
-        Message(id=f"m{number}-{i}", scope=HOME, session="talk", role="user", content="I like green tea.", created_at=at(0))
+        Message(
+            id=f"m{number}-{i}", scope=HOME, session="talk", role="user", content="I like green tea.", created_at=at(0)
+        )
         for i in range(2)
     ]
     words = Indexed(terms=("like", "green", "tea"))

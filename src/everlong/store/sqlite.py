@@ -171,9 +171,10 @@ class Sqlite:
             _check_place(path)
         # One connection to a database in memory is all there is: its readers take turns with its writers.
         self._turns = Turns(path and Path(f"{path}-lock"), patience)
-        self._writer = self._connect()
         self._memory_owner = 0
         with self._turns.turn():
+            # Even connecting takes a turn: two that switch a new file to WAL at once would fail, not wait.
+            self._writer = self._connect()
             self._prepare()
 
     @contextmanager
