@@ -22,17 +22,16 @@ def open_embedder(
     *,
     base_url: str | None = None,
     api_key: str | None = None,
-    cache_dir: str | Path | None = None,
+    cache_dir: str | Path | None = None,  # noqa: ARG001 (for embedders that convert their weights)
 ) -> Embedder | None:
     """The embedder that ``spec`` names; nothing is loaded before its first use.
 
     Args:
-        spec: ``use`` (inside the package, 512 numbers, 16 languages), ``e5`` (extra ``[e5]``, 384 numbers, better
-            recall, slower), ``openai:MODEL`` (extra ``[openai]``, any OpenAI-compatible endpoint), or ``none`` for
-            search by words only, which gives ``None``.
+        spec: ``use`` (inside the package, 512 numbers, 16 languages), ``openai:MODEL`` (extra ``[openai]``, any
+            OpenAI-compatible endpoint), or ``none`` for search by words only, which gives ``None``.
         base_url: the endpoint of ``openai:MODEL``; default: ``OPENAI_BASE_URL``, else OpenAI's.
         api_key: its key; default: ``OPENAI_API_KEY``.
-        cache_dir: where ``e5`` keeps its converted weights; default: the user's cache folder.
+        cache_dir: where converted weights are kept; none of the present embedders needs it.
 
     Raises:
         ConfigError: no such embedder.
@@ -45,15 +44,11 @@ def open_embedder(
         from everlong.models.use import UniversalSentenceEncoder
 
         return UniversalSentenceEncoder()
-    if kind == "e5" and not model:
-        from everlong.models.e5 import MultilingualE5Small
-
-        return MultilingualE5Small(cache_dir=cache_dir)
     if kind == "openai" and model:
         from everlong.models.openai import OpenAIEmbedder
 
         return OpenAIEmbedder(model, base_url=base_url, api_key=api_key)
-    raise ConfigError(f"unknown embedder {spec!r}: choose use, e5, none or openai:MODEL")
+    raise ConfigError(f"unknown embedder {spec!r}: choose use, none or openai:MODEL")
 
 
 def open_chat_model(spec: str, *, base_url: str | None = None, api_key: str | None = None, **options: Any) -> ChatModel:

@@ -170,7 +170,7 @@ class _Embeddings:
             vectors: Vectors = np.array(rows, dtype=np.float32)
         except Exception as error:
             raise _translated(self.model, error) from error
-        lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+        lengths = np.linalg.norm(np.atleast_2d(vectors), axis=-1, keepdims=True)
         if vectors.ndim != 2 or not np.isfinite(lengths).all() or not lengths.all():  # noqa: PLR2004 - rows, columns
             raise ModelError(f"{self.model}: the vectors are zero, not finite or of unequal length")
         vectors /= lengths

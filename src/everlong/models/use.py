@@ -26,11 +26,18 @@ class UniversalSentenceEncoder:
 
     Loads on first use (under a second, about 170 MB) and is safe for many threads. Any text can be embedded:
     what UTF-8 cannot hold is replaced, and of a text over 8192 characters the rest is not looked at.
+
+    The calibration was set on hand-written pairs about a user, half English and half Chinese, whose medians differ by
+    .03 at most between the two. 180 questions with facts that do not answer them: median .04, nine in ten under .11,
+    greatest .21. 20 questions with the fact that does: median .29, from .09 to .54. 20 paraphrases: median .91, from
+    .84 to .98. 20 near misses (another allergy, pet, relative or language): median .78, greatest .90. ``duplicate``
+    therefore stands above every near miss seen, at the price of finding about half of the paraphrases. The pairs are few
+    and were also what it was set on: take the figures for a scale, not for an error rate.
     """
 
     model: Final = "use-multilingual-v3"
     dimensions: Final = 512
-    calibration: Final = Calibration(unrelated=0.12, related=0.6, duplicate=0.88)
+    calibration: Final = Calibration(unrelated=0.1, related=0.45, duplicate=0.905)
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

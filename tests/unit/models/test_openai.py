@@ -185,7 +185,7 @@ def test_questions_get_their_prefix(server):
     [
         (lambda text: [0.0] * 8, "zero or not finite"),
         (lambda text: [float("nan")] * 8, "zero or not finite"),
-        (lambda text: [1.0] * (3 + len(text)), ""),
+        (lambda text: [1.0] * (3 + len(text)), "no usable answer"),
     ],
 )
 def test_unusable_vectors_are_a_model_error(vector, says):

@@ -36,9 +36,17 @@ def test_the_calibration_is_in_order(use):
     assert 0 < c.unrelated < c.related < c.duplicate < 1
 
 
-def test_a_paraphrase_is_nearer_than_duplicate_and_another_subject_is_not(use):
-    first, same, other = use.embed(["用户喜欢深色模式。", "用户偏好深色模式。", "用户对花生过敏。"])
-    assert first @ same > use.calibration.duplicate > first @ other
+@pytest.mark.parametrize(
+    ("first", "same", "other"),
+    [
+        ("User has a dog called Max.", "The user's dog is named Max.", "User has a cat called Max."),
+        ("用户喝咖啡不加糖。", "用户喝不加糖的咖啡。", "用户喝茶不加糖。"),
+        ("用户对花生过敏。", "用户有花生过敏症。", "用户对猫过敏。"),
+    ],
+)
+def test_a_paraphrase_is_a_duplicate_and_a_near_miss_is_not(use, first, same, other):
+    one, two, three = use.embed([first, same, other])
+    assert one @ two > use.calibration.duplicate > one @ three
 
 
 def test_unit_vectors_of_the_promised_shape(use):
