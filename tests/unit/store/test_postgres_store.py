@@ -42,9 +42,14 @@ def test_a_lost_connection_is_replaced(postgres, postgres_url):
     store = opened(postgres_url)
     name = postgres_url.split("?")[0].rsplit("/", 1)[1]
     kill = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
-    with pytest.raises(StoreUnavailable), store.write() as tx:
-        postgres.sql(kill)
-        add_fact(tx)
+
+    def write_while_cut():
+        with store.write() as tx:
+            postgres.sql(kill)
+            add_fact(tx)
+
+    with pytest.raises(StoreUnavailable):
+        write_while_cut()
     with store.write() as tx:
         add_fact(tx)
     postgres.sql(kill)
