@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -53,6 +55,21 @@ def test_the_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     namespace: dict[str, object] = {"__name__": "__main__"}
     for number, code in enumerate(blocks(page.read_text("utf-8"), "python"), 1):
         exec(compile(code, f"{page.name}, example {number}", "exec"), namespace)
+
+
+def test_the_readme_shows_what_the_demo_prints() -> None:
+    """Line by line, less rules, frames and numbers, which depend on the width and on the machine."""
+    shown = read("README.md").split("<!-- demo output: begin -->")[1].split("<!-- demo output: end -->")[0]
+    command = [sys.executable, "-m", "everlong", "demo", "--language", "en"]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True)
+    printed = [_words(line) for line in done.stdout.splitlines()]
+    wanted = [_words(line) for line in shown.splitlines() if not line.startswith("```") and _words(line)]
+    assert len(wanted) > 10
+    assert not [line for line in wanted if not any(line in real for real in printed)]
+
+
+def _words(line: str) -> str:
+    return " ".join(re.findall(r"[A-Za-z'<>/?]+", line))
 
 
 def test_there_are_examples() -> None:
