@@ -178,7 +178,8 @@ def session_feedback(strength: Floats, session: NDArray[np.int32], weights: Weig
     size = int(session.max()) + 1
     totals = np.bincount(session[best], weights=strength[best], minlength=size)
     counts = np.maximum(np.bincount(session[best], minlength=size), 1)
-    return weights.session * (totals / counts)[session]
+    mean: Floats = totals / counts
+    return weights.session * mean[session]
 
 
 def session_words(corpus: Corpus, terms: Sequence[str], weights: Weights) -> Floats:
@@ -198,7 +199,8 @@ def session_words(corpus: Corpus, terms: Sequence[str], weights: Weights) -> Flo
     deviation = float(scores[present].std())
     if deviation < 1e-9:  # noqa: PLR2004
         return np.zeros(corpus.size)
-    return weights.session_words * ((scores - scores[present].mean()) / deviation)[corpus.session]
+    levelled: Floats = (scores - scores[present].mean()) / deviation
+    return weights.session_words * levelled[corpus.session]
 
 
 def speaker_boost(corpus: Corpus, text: str, weights: Weights) -> Floats:
@@ -207,7 +209,7 @@ def speaker_boost(corpus: Corpus, text: str, weights: Weights) -> Floats:
     named = [name for name in spoken_names(corpus) if name.casefold() in folded]
     if len(named) != 1:
         return np.zeros(corpus.size)
-    return weights.named_speaker * (corpus.speaker == list(corpus.speakers).index(named[0]))
+    return np.where(corpus.speaker == list(corpus.speakers).index(named[0]), weights.named_speaker, 0.0)
 
 
 def turn_prior(corpus: Corpus, weights: Weights) -> Floats:
@@ -215,12 +217,13 @@ def turn_prior(corpus: Corpus, weights: Weights) -> Floats:
     roles = list(corpus.roles)
     shares = np.bincount(corpus.role, minlength=len(roles)) / corpus.size
     if "assistant" in roles and shares[roles.index("assistant")] >= 0.1:  # noqa: PLR2004
-        return weights.user_turn * (corpus.role == (roles.index("user") if "user" in roles else -1))
+        return np.where(corpus.role == (roles.index("user") if "user" in roles else -1), weights.user_turn, 0.0)
     if len(spoken_names(corpus)) < 2:  # noqa: PLR2004
         return np.zeros(corpus.size)
     lengths = np.log1p(corpus.length.astype(float))
     deviation = max(float(lengths.std()), 1e-9)
-    return weights.length * np.clip((lengths - lengths.mean()) / deviation, -2.5, 1.5) - weights.asks * corpus.question
+    told: Floats = np.clip((lengths - lengths.mean()) / deviation, -2.5, 1.5)
+    return weights.length * told - weights.asks * corpus.question
 
 
 def date_boost(created: Floats, days: Sequence[tuple[float, float]], weights: Weights) -> Floats:

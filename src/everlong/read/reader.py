@@ -51,6 +51,7 @@ class _Work:
     at: datetime
     minimum: float
     terms: list[str]
+    bare: str
     vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     milliseconds: dict[str, float] = field(default_factory=dict)
     embedder: str = ""
@@ -155,23 +156,27 @@ class Reader:
             raise EmptyText("the question is empty")
         query = replace(query, text=asked)
         minimum = self._min_score if query.min_score is None else query.min_score
-        work = _Work(scope, query, query.at or self._clock(), minimum, words.terms(asked[:_CHARACTERS])[:_TERMS])
+        work = _Work(scope, query, query.at or self._clock(), minimum, words.terms(asked[:_CHARACTERS])[:_TERMS], asked)
+        if "message" in query.kinds and self._embedder is not None:
+            with self._store.read() as tx:  # a model never runs inside a transaction, so the names are read first
+                names = owners(self._index.corpus(tx, scope, "message"), self._weights)
+            work.bare = without_names(asked, names)
         started = time.perf_counter()
-        self._embed(work, [asked])
+        self._embed(work, list(dict.fromkeys([asked, work.bare])))
         work.milliseconds["embed"] = _since(started)
         return work
 
     def _embed(self, work: _Work, texts: Sequence[str]) -> None:
         """Vectors of ``texts`` into ``work``; none when there is no embedder or it fails."""
-        new = [each for each in texts if each not in work.vectors]
-        if self._embedder is None or not new:
+        if self._embedder is None:
+            work.embedder = "words only: no embedder"
             return
         try:
-            made = self._embedder.embed([each[:_CHARACTERS] for each in new], query=True)
+            made = self._embedder.embed([each[:_CHARACTERS] for each in texts], query=True)
         except ModelError as failed:
             work.embedder = f"words only: {failed}"
             return
-        work.vectors.update(zip(new, made, strict=True))
+        work.vectors.update(zip(texts, made, strict=True))
         work.embedder = self._embedder.model
 
     def _recall(self, tx: Transaction, work: _Work) -> Recall:
@@ -183,7 +188,8 @@ class Reader:
             hits += found
             considered += seen
             work.milliseconds[kind] = _since(started)
-        hits.sort(key=lambda hit: -hit.score) if len(work.query.kinds) > 1 else None
+        if len(work.query.kinds) > 1:
+            hits.sort(key=lambda hit: -hit.score)
         trace = Trace(
             id=self._new_id("trace"),
             query=work.query,
@@ -229,10 +235,7 @@ class Reader:
 
     def _ranked(self, corpus: Corpus, work: _Work, kind: Kind, allowed: NDArray[np.bool_]) -> Ranking:
         asked = work.query.text
-        bare = asked if kind == "fact" else without_names(asked, owners(corpus, self._weights))
-        if asked in work.vectors:
-            self._embed(work, [bare])
-        vector = work.vectors.get(bare, work.vectors.get(asked))
+        vector = work.vectors.get(asked if kind == "fact" else work.bare)
         days = [(a.timestamp(), b.timestamp()) for a, b in dates_in(asked, work.at, work.query.zone)]
         question = Question(terms=work.terms, vector=vector, text=asked, days=days)
         calibration = self._embedder.calibration if self._embedder is not None else None
