@@ -65,9 +65,9 @@ class Weights:
     """Most that meaning alone gives to the absolute score: a paraphrase can be a near miss."""
     words: float = 0.6
     """Most that words alone give to the absolute score: shared words can mean something else."""
-    anchor: float = 0.45
+    anchor: float = 0.4
     """Absolute score from which a fact may lend to those learned with it."""
-    association: float = 0.6
+    association: float = 0.8
     """What a lent fact gets of its anchor's score: less than the anchor, above the threshold only when that is
     strong."""
     associates: int = 4
