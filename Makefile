@@ -19,7 +19,7 @@ help:
 	@echo 'make demo    show what everlong does, on a store in memory, without any model service'
 	@echo 'make test    run all tests (ARGS="-k name" to choose, JOBS=0 for one process)'
 	@echo 'make check   lint, formatting, types, floors'
-	@echo 'make bench   measure recall and speed; results in bench/out'
+	@echo 'make bench   measure speed, and recall if EVERLONG_BENCH_DATA names the data'
 	@echo 'make docs    run every example in the documentation and check what it says of the code'
 	@echo 'make format  sort imports and format the source'
 	@echo 'make lock    resolve the dependencies anew and write requirements/'
@@ -52,7 +52,10 @@ check: $(VENV)/.dev
 	$(VENV)/bin/lint-imports
 
 bench: $(VENV)/.dev
-	$(PY) -m bench $(ARGS)
+	$(PY) bench/latency.py
+	$(PY) bench/store_overhead.py
+	@if [ -n "$$EVERLONG_BENCH_DATA" ]; then $(PY) bench/recall.py; \
+	else echo 'recall needs data: set EVERLONG_BENCH_DATA, see bench/README.md'; fi
 
 docs: $(VENV)/.dev
 	$(PY) -m pytest -q tests/docs $(ARGS)
