@@ -90,7 +90,9 @@ def measure(path: Path, embedder: UniversalSentenceEncoder) -> dict:
         clock, ids = FakeClock(), CountingIds()
         store = open_store("sqlite://", clock=clock, new_id=ids)
         index = BucketIndex(model=embedder.model, dimensions=embedder.dimensions)
-        reader = Reader(store=store, index=index, embedder=embedder, counter=text.estimate_tokens, clock=clock, new_id=ids)
+        reader = Reader(
+            store=store, index=index, embedder=embedder, counter=text.estimate_tokens, clock=clock, new_id=ids
+        )
         scope = Scope(user=f"u{number}")
         kind = feed(store, scope, collection, embedder)
         for asked in collection["queries"]:

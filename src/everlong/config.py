@@ -74,9 +74,7 @@ class Settings(BaseSettings):
     url: str = Field(
         default="sqlite:///everlong.db", description="Where memory is kept: sqlite:///path, sqlite://, postgresql://…"
     )
-    embedder: str = Field(
-        default="use", description="use (built in), e5, openai:MODEL, or none for search by words only"
-    )
+    embedder: str = Field(default="use", description="use (built in), openai:MODEL, or none for search by words only")
     extractor: Literal["builtin", "llm"] = Field(
         default="builtin", description="builtin needs no model; llm uses model"
     )
@@ -188,11 +186,7 @@ def build(
         categories=gates.categories,
         clock=clock,
         new_id=new_id,
-        debounce=Debounce(
-            pause=timedelta(seconds=settings.debounce_seconds),
-            longest=timedelta(seconds=max(settings.max_wait_seconds, settings.debounce_seconds)),
-            messages=settings.batch_messages,
-        ),
+        debounce=_debounce(settings),
         zone=settings.zone,
         max_chars=settings.max_message_chars,
     )
@@ -231,6 +225,14 @@ def build(
     )
 
 
+def _debounce(settings: Settings) -> Debounce:
+    return Debounce(
+        pause=timedelta(seconds=settings.debounce_seconds),
+        longest=timedelta(seconds=max(settings.max_wait_seconds, settings.debounce_seconds)),
+        messages=settings.batch_messages,
+    )
+
+
 def _extractor(settings: Settings, chat_model: ChatModel | None) -> Extractor:
     if settings.extractor == "builtin":
         return BuiltinExtractor()
@@ -238,7 +240,7 @@ def _extractor(settings: Settings, chat_model: ChatModel | None) -> Extractor:
         msg = "extractor = 'llm' needs a chat model: set model (EVERLONG_MODEL), for example openai:gpt-4o-mini"
         raise ConfigError(msg)
     model = chat_model or open_chat_model(settings.model, base_url=settings.base_url, api_key=settings.api_key)
-    return LLMExtractor(model)
+    return LLMExtractor(model, categories=(*CATEGORIES, *settings.categories))
 
 
 def _gates(settings: Settings, embedder: Embedder | None) -> Gates:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from everlong.errors import InvalidInput, InvalidScope, StoreError
 from everlong.middleware import compose
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Memory", "Parts", "ScopedMemory", "Status"]
 
+T = TypeVar("T")
 _EVERYWHERE: Final = Scope()
 _REVISABLE: Final = frozenset(
     {"content", "category", "confidence", "importance", "pinned", "valid_from", "valid_until", "metadata"}
@@ -186,9 +187,10 @@ class ScopedMemory:
     def __init__(self, memory: Memory, scope: Scope, by: Principal) -> None:
         self._memory, self.scope, self.by = memory, scope, by
 
-    def _run(self, action: str, operation: Callable[..., Any], /, **arguments: Any) -> Any:
+    def _run(self, action: str, operation: Callable[..., T], /, **arguments: Any) -> T:
         call = Call(action=action, scope=self.scope, by=self.by, arguments=arguments)
-        return compose(self._memory.parts.middleware, lambda inner: operation(**inner.arguments))(call)
+        result: T = compose(self._memory.parts.middleware, lambda inner: operation(**inner.arguments))(call)
+        return result
 
     @property
     def _writer(self) -> Writer:
@@ -213,8 +215,7 @@ class ScopedMemory:
             InvalidInput: a message has no known role or shape; nothing was stored.
             TooLarge: a message is over the limit; nothing was stored.
         """
-        added: Added = self._run("add", self._add, messages=messages)
-        return added
+        return self._run("add", self._add, messages=messages)
 
     def _add(self, *, messages: Iterable[Any]) -> Added:
         added = self._writer.add(self.scope, messages, by=self.by)
@@ -224,8 +225,7 @@ class ScopedMemory:
 
     def messages(self, *, limit: int = 50) -> tuple[Message, ...]:
         """The latest messages, oldest first: of this conversation if the scope names one, else of all."""
-        found: tuple[Message, ...] = self._run("messages", self._messages, limit=limit)
-        return found
+        return self._run("messages", self._messages, limit=limit)
 
     def _messages(self, *, limit: int) -> tuple[Message, ...]:
         with self._store.read() as tx:
@@ -235,8 +235,7 @@ class ScopedMemory:
 
     def sessions(self, *, cursor: str = "", limit: int = 100) -> Page[Session]:
         """The user's conversations, latest first."""
-        page: Page[Session] = self._run("sessions", self._sessions, cursor=cursor, limit=limit)
-        return page
+        return self._run("sessions", self._sessions, cursor=cursor, limit=limit)
 
     def _sessions(self, *, cursor: str, limit: int) -> Page[Session]:
         with self._store.read() as tx:
@@ -254,8 +253,7 @@ class ScopedMemory:
             EmptyText: the question is empty.
             InvalidInput: a filter is unknown or malformed.
         """
-        recall: Recall = self._run("recall", self._recall, query=_query(question, filters))
-        return recall
+        return self._run("recall", self._recall, query=_query(question, filters))
 
     def _recall(self, *, query: Query) -> Recall:
         recall = self._memory.parts.reader.recall(self.scope, query)
@@ -273,8 +271,7 @@ class ScopedMemory:
         if not isinstance(budget, int) or not 100 <= budget <= 8000:  # noqa: PLR2004 - the documented range
             msg = f"budget is {budget!r}; it must be 100 to 8000 tokens"
             raise InvalidInput(msg)
-        context: Context = self._run("context", self._context, query=_query(question, filters), budget=budget)
-        return context
+        return self._run("context", self._context, query=_query(question, filters), budget=budget)
 
     def _context(self, *, query: Query, budget: int) -> Context:
         context = self._memory.parts.reader.context(self.scope, query, budget=budget)
@@ -288,8 +285,7 @@ class ScopedMemory:
         Raises:
             NotFound: no such trace of this scope in this process.
         """
-        trace: Trace = self._run("explain", self._memory.parts.traces.get, scope=self.scope, trace_id=trace_id)
-        return trace
+        return self._run("explain", self._memory.parts.traces.get, scope=self.scope, trace_id=trace_id)
 
     # ------------------------------------------------------------------------------------------------------ facts
 
@@ -303,10 +299,9 @@ class ScopedMemory:
             InvalidInput: ``confidence`` is not from 0 to 1.
         """
         _check_share("confidence", confidence)
-        remembered: Remembered = self._run(
+        return self._run(
             "remember", self._remember, content=content, category=category, confidence=confidence, pinned=pinned
         )
-        return remembered
 
     def _remember(self, **fields: Any) -> Remembered:
         remembered = self._writer.remember(self.scope, by=self.by, **fields)
@@ -322,10 +317,7 @@ class ScopedMemory:
         limit: int = 100,
     ) -> Page[Fact]:
         """Facts visible from here, newest first, a page at a time; ``status=None`` lists retired and held ones too."""
-        page: Page[Fact] = self._run(
-            "facts", self._facts, status=status, categories=categories, cursor=cursor, limit=limit
-        )
-        return page
+        return self._run("facts", self._facts, status=status, categories=categories, cursor=cursor, limit=limit)
 
     def _facts(self, **options: Any) -> Page[Fact]:
         with self._store.read() as tx:
@@ -333,8 +325,7 @@ class ScopedMemory:
 
     def fact(self, fact_id: str) -> Fact:
         """One fact by id. Raises :class:`~everlong.errors.NotFound`."""
-        fact: Fact = self._run("fact", self._fact, fact_id=fact_id)
-        return fact
+        return self._run("fact", self._fact, fact_id=fact_id)
 
     def _fact(self, *, fact_id: str) -> Fact:
         with self._store.read() as tx:
@@ -342,8 +333,7 @@ class ScopedMemory:
 
     def history(self, fact_id: str) -> tuple[Fact, ...]:
         """Every version of a fact, oldest first. Raises :class:`~everlong.errors.NotFound`."""
-        versions: tuple[Fact, ...] = self._run("history", self._history, fact_id=fact_id)
-        return versions
+        return self._run("history", self._history, fact_id=fact_id)
 
     def _history(self, *, fact_id: str) -> tuple[Fact, ...]:
         with self._store.read() as tx:
@@ -363,8 +353,7 @@ class ScopedMemory:
         for name in ("confidence", "importance"):
             if name in changes:
                 _check_share(name, changes[name])
-        fact: Fact = self._run("revise", self._revise, fact_id=fact_id, expected=expected, changes=changes)
-        return fact
+        return self._run("revise", self._revise, fact_id=fact_id, expected=expected, changes=changes)
 
     def _revise(self, **fields: Any) -> Fact:
         return self._writer.revise(self.scope, by=self.by, **fields)
@@ -375,8 +364,7 @@ class ScopedMemory:
         Raises:
             NotFound: no such fact.
         """
-        fact: Fact = self._run("forget", self._forget, fact_id=fact_id, reason=reason)
-        return fact
+        return self._run("forget", self._forget, fact_id=fact_id, reason=reason)
 
     def _forget(self, **fields: Any) -> Fact:
         return self._writer.forget(self.scope, by=self.by, **fields)
@@ -385,8 +373,7 @@ class ScopedMemory:
 
     def profile(self) -> Profile:
         """The profile kept at this scope less its session; version 0 when there is none."""
-        profile: Profile = self._run("profile", self._profile)
-        return profile
+        return self._run("profile", self._profile)
 
     def _profile(self) -> Profile:
         with self._store.read() as tx:
@@ -405,22 +392,20 @@ class ScopedMemory:
             InvalidInput: an unknown section, or an attribute that is not a JSON value.
             Conflict: the profile's version is not ``expected``.
         """
-        profile: Profile = self._run(
+        return self._run(
             "update_profile",
             self._update_profile,
             sections=dict(sections or {}),
             attributes=dict(attributes or {}),
             expected=expected,
         )
-        return profile
 
     def _update_profile(self, **fields: Any) -> Profile:
         return self._writer.update_profile(self.scope, by=self.by, **fields)
 
     def file(self, path: str) -> MemoryFile:
         """The memory file at ``path``. Raises :class:`~everlong.errors.NotFound`."""
-        found: MemoryFile = self._run("file", self._file, path=path)
-        return found
+        return self._run("file", self._file, path=path)
 
     def _file(self, *, path: str) -> MemoryFile:
         with self._store.read() as tx:
@@ -428,8 +413,7 @@ class ScopedMemory:
 
     def files(self, *, prefix: str = "/") -> tuple[MemoryFile, ...]:
         """Memory files visible from here below ``prefix``, by path."""
-        found: tuple[MemoryFile, ...] = self._run("files", self._files, prefix=prefix)
-        return found
+        return self._run("files", self._files, prefix=prefix)
 
     def _files(self, *, prefix: str) -> tuple[MemoryFile, ...]:
         with self._store.read() as tx:
@@ -442,8 +426,7 @@ class ScopedMemory:
             InvalidPath: the path is not absolute or leaves its root. Conflict: its version is not ``expected``.
         """
         data = clean(content).encode() if isinstance(content, str) else content
-        written: MemoryFile = self._run("write_file", self._write_file, path=path, content=data, expected=expected)
-        return written
+        return self._run("write_file", self._write_file, path=path, content=data, expected=expected)
 
     def _write_file(self, **fields: Any) -> MemoryFile:
         return self._writer.write_file(self.scope, by=self.by, **fields)
@@ -452,8 +435,7 @@ class ScopedMemory:
 
     def jobs(self) -> tuple[Job, ...]:
         """Work that waits, runs or was parked within this scope, soonest first."""
-        jobs: tuple[Job, ...] = self._run("jobs", self._jobs)
-        return jobs
+        return self._run("jobs", self._jobs)
 
     def _jobs(self) -> tuple[Job, ...]:
         with self._store.read() as tx:
@@ -461,8 +443,7 @@ class ScopedMemory:
 
     def retry(self, job_id: str) -> Job:
         """Lets a parked job run again. Raises :class:`~everlong.errors.NotFound`."""
-        job: Job = self._run("retry", self._release, job_id=job_id)
-        return job
+        return self._run("retry", self._release, job_id=job_id)
 
     def _release(self, *, job_id: str) -> Job:
         with self._store.write() as tx:
@@ -472,10 +453,7 @@ class ScopedMemory:
 
     def journal(self, *, target: str = "", action: str = "", cursor: str = "", limit: int = 100) -> Page[Entry]:
         """Who changed what here and why, newest first: additions, merges, refusals, extractions, erasures."""
-        page: Page[Entry] = self._run(
-            "journal", self._journal, target=target, action=action, cursor=cursor, limit=limit
-        )
-        return page
+        return self._run("journal", self._journal, target=target, action=action, cursor=cursor, limit=limit)
 
     def _journal(self, **options: Any) -> Page[Entry]:
         with self._store.read() as tx:
@@ -486,8 +464,7 @@ class ScopedMemory:
 
         With a session in the scope: that conversation and what was learned in it.
         """
-        counts: dict[str, int] = self._run("erase", self._erase)
-        return counts
+        return self._run("erase", self._erase)
 
     def _erase(self) -> dict[str, int]:
         counts = self._writer.erase(self.scope, by=self.by)

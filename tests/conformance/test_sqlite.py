@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from everlong.store import open_store
 
 from everlong.protocols import Store
+from everlong.store import open_store
 from everlong.testing import CountingIds, FakeClock
 from everlong.testing.stores import StoreTests
 

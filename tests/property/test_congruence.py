@@ -19,7 +19,7 @@ from everlong.testing.samples import ANN, BOB, TALK, at, entry, fact, file, inde
 
 SCOPES = (ANN, BOB, Scope(org="acme"), Scope(), TALK, Scope(org="acme", agent="coder", user="ann"))
 TALKS = (TALK, replace(TALK, session="walk"), replace(BOB, session="talk"))
-TEXTS = ("tea", "安娜喜欢喝茶。", "100% a_b", "👩‍👩‍👧?", "It's \"odd\" \\", "ß ẞ É é e\u0301")
+TEXTS = ("tea", "安娜喜欢喝茶。", "100% a_b", "👩‍👩‍👧?", 'It\'s "odd" \\', "ß ẞ É é e\u0301")
 KINDS = ("extract", "embed")
 
 

@@ -128,7 +128,9 @@ def test_records_with_mappings_are_hashable_and_equal_by_value() -> None:
 
 def test_default_mappings_are_not_shared() -> None:
     assert a_fact().metadata is not Profile(scope=Scope()).attributes
-    first, second = (Message(id="m", scope=Scope(), session="s", role="user", content="x", created_at=NOW) for _ in "12")
+    first, second = (
+        Message(id="m", scope=Scope(), session="s", role="user", content="x", created_at=NOW) for _ in "12"
+    )
     assert first.metadata is not second.metadata
 
 

@@ -93,7 +93,8 @@ def add(
         if wait and added.status == "queued":
             with render.progress("extracting", quiet=as_json):
                 memory.drain()
-            learned = tuple(e for e in scoped.journal(limit=50).items if e.by.startswith("extractor:"))
+            home = _at(memory, org=org, agent=agent, user=user)
+            learned = tuple(e for e in home.journal(limit=50).items if e.by.startswith("extractor:"))
         render.added(added, learned, scoped, as_json=as_json)
 
 

@@ -17,7 +17,7 @@ from everlong.errors import InvalidInput
 from everlong.records import Scope
 
 if TYPE_CHECKING:
-    from everlong.memory import Memory, ScopedMemory
+    from everlong.memory import Memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ def _perform(memory: Memory, clock: _StageClock, script: Play) -> dict[str, Any]
     monday = memory.at(Scope(user=script.user, session="monday"))
     added = monday.add(script.first)
     memory.drain()
-    learned = _learned(monday)
+    learned = _learned(memory, script)
     clock.time += timedelta(days=3)
     thursday = memory.at(Scope(user=script.user, session="thursday"))
     return {
@@ -108,7 +108,8 @@ def _perform(memory: Memory, clock: _StageClock, script: Play) -> dict[str, Any]
     }
 
 
-def _learned(scoped: ScopedMemory) -> dict[str, Any]:
+def _learned(memory: Memory, script: Play) -> dict[str, Any]:
+    scoped = memory.at(Scope(user=script.user))
     entries = scoped.journal(limit=100).items
     skipped = [each for e in entries if e.action == "extract" for each in e.payload["skipped"]]
     decisions = [

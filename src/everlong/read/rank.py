@@ -140,7 +140,9 @@ def owners(corpus: Corpus, weights: Weights) -> list[str]:
         return []
     counts = np.bincount(corpus.speaker, minlength=len(corpus.speakers)) / corpus.size
     named = set(spoken_names(corpus))
-    return [name for name, share in zip(corpus.speakers, counts, strict=True) if name in named and share >= weights.owner]
+    return [
+        name for name, share in zip(corpus.speakers, counts, strict=True) if name in named and share >= weights.owner
+    ]
 
 
 def without_names(question: str, names: Sequence[str]) -> str:
@@ -236,7 +238,9 @@ def date_boost(created: Floats, days: Sequence[tuple[float, float]], weights: We
     return boost
 
 
-def absolute(cosine: Floats, coverage: Floats, calibration: Calibration | None, weights: Weights) -> tuple[Floats, Floats]:
+def absolute(
+    cosine: Floats, coverage: Floats, calibration: Calibration | None, weights: Weights
+) -> tuple[Floats, Floats]:
     """``(score, meaning)``: a noisy-or of calibrated cosine and word coverage; neither alone reaches 1."""
     meaning = np.zeros(len(cosine))
     if calibration is not None:

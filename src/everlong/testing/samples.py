@@ -41,7 +41,7 @@ BOB: Final = Scope(org="acme", user="bob")
 TALK: Final = Scope(org="acme", user="ann", session="talk")
 
 ODD_TEXTS: Final = (
-    "Ann's \"tea\" \\ back`tick",
+    'Ann\'s "tea" \\ back`tick',
     "'; DROP TABLE facts; -- %s %(x)s :name ? $1 {0}",
     "安娜喜欢喝绿茶，不喝咖啡。",
     "👩\u200d👩\u200d👧 is happy 🎉 \U0001f9d1\U0001f3fd\u200d\U0001f4bb",

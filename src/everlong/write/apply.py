@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from everlong.wording import lexical_text, vector_text
-from everlong.write.reconcile import Gates, reconcile
 
 from everlong import text
 from everlong.errors import ModelError
@@ -27,6 +25,8 @@ from everlong.records import (
     Scope,
     Section,
 )
+from everlong.wording import lexical_text, vector_text
+from everlong.write.reconcile import Gates, reconcile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -26,7 +26,19 @@ _UNITS: Final = {"day": "day", "week": "week", "month": "month", "year": "year",
     "月": "month",
     "年": "year",
 }
-_NUMBERS: Final = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "一": 1, "两": 2, "二": 2, "三": 3, "四": 4, "半": 0}
+_NUMBERS: Final = {
+    "a": 1,
+    "an": 1,
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "一": 1,
+    "两": 2,
+    "二": 2,
+    "三": 3,
+    "四": 4,
+    "半": 0,
+}
 _OPEN: Final = re.compile(r"\b(?:from|since|starting|moved|started|joined|bought|switched)\b|从|起|开始|搬")
 _BY: Final = re.compile(r"\b(?:by|until|till|before|due|deadline)\b|之前|以前|截止|直到")
 
@@ -123,7 +135,10 @@ _RULES: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], S
     (re.compile(r"(?P<year>20\d\d)年(?P<month>\d\d?)月"), _date),
     (re.compile(rf"\b{_MONTH} (?P<mday>\d\d?)(?:st|nd|rd|th)?\b(?:,? (?P<year>20\d\d))?"), _date),
     (re.compile(rf"\b(?P<mday>\d\d?)(?:st|nd|rd|th)?(?: of)? {_MONTH}(?:,? (?P<year>20\d\d))?\b"), _date),
-    (re.compile(r"\bthe day (?:after tomorrow|before yesterday)\b|\b(?:today|tonight|tomorrow|yesterday)\b"), _named_day),
+    (
+        re.compile(r"\bthe day (?:after tomorrow|before yesterday)\b|\b(?:today|tonight|tomorrow|yesterday)\b"),
+        _named_day,
+    ),
     (re.compile("大后天|今天|明天|后天|昨天|前天"), _named_day),
     (re.compile(rf"\b(?P<which>next|last|this)(?: week)? (?:on )?{_WEEKDAY}\b"), _weekday),
     (re.compile("(?P<which>下下|下|上|这|本)个?(?:周|星期|礼拜)(?P<day>[一二三四五六日天])"), _weekday),

@@ -125,7 +125,9 @@ def meaning_of(content: str) -> Meaning:
     plain = text.normal(content).replace("’", "'")
     verdict = _FORBIDS.sub(" allowed ", _DISLIKES.sub(" not like ", plain))
     negations = len(_NEGATIONS.findall(verdict)) + len(_FORBIDS.findall(plain))
-    bare = _ALLOWS.sub("allowed", _LIKES.sub(" like ", _NEGATIONS.sub(lambda match: " " if match[0].isascii() else "", verdict)))
+    bare = _ALLOWS.sub(
+        "allowed", _LIKES.sub(" like ", _NEGATIONS.sub(lambda match: " " if match[0].isascii() else "", verdict))
+    )
     names = frozenset(m[0].rstrip(".-").casefold() for m in _NAME.finditer(content) if m.start()) - _NO_NAMES
     return Meaning(
         plain, Counter(text.terms(bare)), negations % 2 == 0, frozenset(_numbers(plain)), names, _slot(plain)

@@ -40,7 +40,11 @@ def ask(facts: list[str], question: str) -> set[str]:
     ("facts", "question", "other"),
     [
         (ZH, "我那套浇花系统现在想加个远程查看功能用什么方案好", "今天天气怎么样"),
-        (EN, "I want to add remote monitoring to my watering system, what should I use?", "What's the weather like today?"),
+        (
+            EN,
+            "I want to add remote monitoring to my watering system, what should I use?",
+            "What's the weather like today?",
+        ),
     ],
 )
 def test_one_conversation_is_recalled_together(facts: list[str], question: str, other: str) -> None:

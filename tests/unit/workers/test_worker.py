@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from everlong.store import open_store
 
 from everlong import Scope
 from everlong.records import Job
+from everlong.store import open_store
 from everlong.testing.fakes import CountingIds, FakeClock
 from everlong.workers import Retry, Worker
 

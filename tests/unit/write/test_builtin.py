@@ -22,9 +22,7 @@ def extract(*talk: tuple[MessageRole, str] | str) -> Extraction:
         for n, (role, content) in enumerate(turns)
     )
     later = datetime(2025, 12, 5, tzinfo=UTC)
-    return BuiltinExtractor().extract(
-        Batch(scope=SCOPE, messages=messages, profile=Profile(scope=SCOPE), now=later)
-    )
+    return BuiltinExtractor().extract(Batch(scope=SCOPE, messages=messages, profile=Profile(scope=SCOPE), now=later))
 
 
 def believed(*talk: tuple[MessageRole, str] | str) -> list[Candidate]:
@@ -110,7 +108,9 @@ def test_only_what_leads_in_is_cut(text: str, content: str) -> None:
     assert [found.content for found in believed(text)] == [content]
 
 
-@pytest.mark.parametrize("text", [text.strip() for line in NOTHING.split("\n") for text in line.split("|") if text.strip()])
+@pytest.mark.parametrize(
+    "text", [text.strip() for line in NOTHING.split("\n") for text in line.split("|") if text.strip()]
+)
 def test_talk_questions_requests_guesses_and_trouble_are_not_believed(text: str) -> None:
     assert believed(text) == []
 
@@ -162,7 +162,13 @@ def test_only_users_are_heard() -> None:
 
 
 @pytest.mark.parametrize(
-    "secret", ["My password is hunter2", "记住我的密码是 123456", "remember my API key: sk-abcdefghijklmnop1234", "我的密钥是 abc"]
+    "secret",
+    [
+        "My password is hunter2",
+        "记住我的密码是 123456",
+        "remember my API key: sk-abcdefghijklmnop1234",
+        "我的密钥是 abc",
+    ],
 )
 def test_a_secret_is_neither_kept_nor_shown(secret: str) -> None:
     extraction = extract(secret)
@@ -181,7 +187,9 @@ def test_every_candidate_is_a_span_with_evidence_however_odd_the_text() -> None:
     assert all(one.content in text and one.evidence[0].quote == one.content for one in found)
 
 
-@pytest.mark.parametrize("unit", ["i ", "我", "i'm a ", "我们", "remember ", "and i ", "不对，", "my my ", "1 ", "a1", "好的，", "x,"])
+@pytest.mark.parametrize(
+    "unit", ["i ", "我", "i'm a ", "我们", "remember ", "and i ", "不对，", "my my ", "1 ", "a1", "好的，", "x,"]
+)
 def test_long_input_takes_no_time(unit: str) -> None:
     extract(unit * 3_000)
 

@@ -114,7 +114,9 @@ def test_characters_that_no_store_keeps_are_replaced() -> None:
     assert message.content == "ok \ufffd ab 😀"
 
 
-@pytest.mark.parametrize("raw", ["hi", 3, None, ("user",), ("boss", "hi"), {"content": "hi"}, {"role": 3, "content": ""}])
+@pytest.mark.parametrize(
+    "raw", ["hi", 3, None, ("user",), ("boss", "hi"), {"content": "hi"}, {"role": 3, "content": ""}]
+)
 def test_what_is_no_message_is_named_by_its_index(raw: object) -> None:
     with pytest.raises(InvalidInput, match="message 1"):
         take(("user", "fine"), raw)

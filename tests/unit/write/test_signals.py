@@ -26,7 +26,14 @@ CORRECTIONS = [
     "Non, c'est faux",
     "Nein, das stimmt nicht",
 ]
-REINFORCEMENTS = ["对，就是这样", "完全正确！", "Yes, exactly!", "That's what I wanted", "keep doing that", "以后都保持这样"]
+REINFORCEMENTS = [
+    "对，就是这样",
+    "完全正确！",
+    "Yes, exactly!",
+    "That's what I wanted",
+    "keep doing that",
+    "以后都保持这样",
+]
 WISHES = [
     "Remember this: I like tea",
     "please remember that I am vegan",
@@ -38,7 +45,19 @@ WISHES = [
     "別忘れないで",
     "覚えておいて、私は菜食です",
 ]
-TRIVIAL = ["好的", "谢谢", "ok 👍", "👍", "Thank you!", "好的，谢谢！", "Got it, thanks a lot.", "你好", "...", "OK", "收到"]
+TRIVIAL = [
+    "好的",
+    "谢谢",
+    "ok 👍",
+    "👍",
+    "Thank you!",
+    "好的，谢谢！",
+    "Got it, thanks a lot.",
+    "你好",
+    "...",
+    "OK",
+    "收到",
+]
 NOTHING = [
     "No problem, 次に進もう",
     "Never mind、別の方法で",
@@ -93,7 +112,9 @@ def test_a_file_adds_patterns_to_the_built_in_ones(tmp_path: Path) -> None:
     assert signals.detect("Lembre-se: sou alérgico") == ()
 
 
-@pytest.mark.parametrize("source", ["[mood.found]\nen = ['x']", "[remember.found]\nen = ['(']", "not toml", "remember = 3"])
+@pytest.mark.parametrize(
+    "source", ["[mood.found]\nen = ['x']", "[remember.found]\nen = ['(']", "not toml", "remember = 3"]
+)
 def test_a_broken_file_is_named(tmp_path: Path, source: str) -> None:
     file = tmp_path / "broken.toml"
     file.write_text(source, "utf-8")

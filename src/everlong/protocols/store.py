@@ -1,16 +1,12 @@
-"""The seams: what each part promises to the others, so that any part can be replaced.
-
-Implementations outside this package inherit the suites in :mod:`everlong.testing` to prove themselves.
-Everything here is synchronous; :mod:`everlong.aio` gives the async face.
-"""
+"""The system of record: shelves, transactions, the store."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
     from datetime import datetime
 
@@ -18,9 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from everlong.records import (
-        Batch,
         Entry,
-        Extraction,
         Fact,
         FactStatus,
         Job,
@@ -29,119 +23,12 @@ if TYPE_CHECKING:
         MemoryFile,
         Message,
         Page,
-        Principal,
         Profile,
         Scope,
         Session,
-        Usage,
     )
 
     Vectors = NDArray[np.float32]
-
-# ------------------------------------------------------------------------------------- time, ids, counting: arguments
-
-
-class Clock(Protocol):
-    """Where the time comes from: returns now, aware, in UTC."""
-
-    def __call__(self) -> datetime: ...
-
-
-class NewId(Protocol):
-    """Makes an opaque id that was never made before, such as ``fact_0k3…``; sorts by creation time."""
-
-    def __call__(self, prefix: str, /) -> str: ...
-
-
-class TokenCounter(Protocol):
-    """Counts the tokens a model would see in a text; never touches the network."""
-
-    def __call__(self, text: str, /) -> int: ...
-
-
-# -------------------------------------------------------------------------------------------------------- models
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
-    """What one model's cosines mean. ``unrelated`` is a cosine at which texts have nothing to do with each other
-    (maps to score 0), ``related`` one at which they surely do (maps to 1), ``duplicate`` one above which two
-    statements say the same unless they differ in a number, date, name or negation."""
-
-    unrelated: float
-    related: float
-    duplicate: float
-
-
-class Embedder(Protocol):
-    """Turns texts into unit vectors. ``model`` names the vector space: rows of another model are never compared."""
-
-    @property
-    def model(self) -> str: ...
-    @property
-    def dimensions(self) -> int: ...
-    @property
-    def calibration(self) -> Calibration: ...
-
-    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
-        """Unit vectors, shape ``(len(texts), dimensions)``, float32. ``query`` marks questions, for models that
-        treat them differently.
-
-        Raises:
-            ModelError: the model failed or gave an unusable answer (wrong shape, NaN).
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatTurn:
-    """One message for a chat model."""
-
-    role: Literal["system", "user", "assistant"]
-    content: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatReply:
-    """A chat model's answer, complete (a truncated one raises), and what it cost."""
-
-    text: str
-    usage: Usage
-    model: str = ""
-
-
-class ChatModel(Protocol):
-    """Answers a list of messages. ``name`` says which model it is, for records and traces."""
-
-    @property
-    def name(self) -> str: ...
-
-    def complete(self, turns: Sequence[ChatTurn], *, schema: Mapping[str, Any] | None = None) -> ChatReply:
-        """The whole answer. ``schema`` (JSON Schema) asks for JSON of that shape where the endpoint can do it;
-        the caller validates all the same.
-
-        Raises:
-            ModelError: no answer, a refusal, a truncated answer (``finish_reason`` length) or a time-out.
-        """
-        ...
-
-    def stream(self, turns: Sequence[ChatTurn]) -> Any:
-        """An iterator over pieces of the answer's text."""
-        ...
-
-
-class Extractor(Protocol):
-    """Proposes what to remember from new messages. Pure but for its model; stores nothing."""
-
-    @property
-    def name(self) -> str: ...
-
-    def extract(self, batch: Batch) -> Extraction:
-        """Raises :class:`~everlong.errors.ModelError` when the work should be tried again later."""
-        ...
-
-
-# -------------------------------------------------------------------------------------------------- store: shelves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -459,77 +346,3 @@ class Store(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-# -------------------------------------------------------------------------------------------------------- search
-
-
-class Corpus(Protocol):
-    """All that one question may see of one kind: aligned arrays of ``size`` live rows, in one fixed order
-    (bucket by bucket widest first, by position or creation inside it), equal on every store."""
-
-    size: int
-    ids: Sequence[str]
-    session: NDArray[np.int32]
-    """Ordinal of the conversation each row belongs to; names in ``sessions``."""
-    sessions: Sequence[str]
-    speaker: NDArray[np.int32]
-    speakers: Sequence[str]
-    role: NDArray[np.int32]
-    roles: Sequence[str]
-    category: NDArray[np.int32]
-    categories: Sequence[str]
-    created: NDArray[np.float64]
-    """POSIX seconds."""
-    length: NDArray[np.int32]
-    question: NDArray[np.bool_]
-    confidence: NDArray[np.float32]
-
-    def cosine(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Best cosine over a row's pieces; NaN for rows without a vector of the question's model."""
-        ...
-
-    def bm25(self, terms: Sequence[str]) -> NDArray[np.float32]:
-        """Exact BM25 (k1 1.2, b 0.75) with document frequencies of this corpus; 0 where no term occurs."""
-        ...
-
-    def coverage(self, terms: Sequence[str]) -> NDArray[np.float32]:
-        """Share, 0 to 1, of the question's distinct terms found in each row, weighted by their idf here."""
-        ...
-
-
-class Index(Protocol):
-    """Exact search in this process over a cache of buckets, checked against the store at each question."""
-
-    def corpus(self, tx: Transaction, scope: Scope, kind: Kind) -> Corpus: ...
-
-
-# -------------------------------------------------------------------------------------------------------- onion
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """What a policy says about one call, and why."""
-
-    effect: Literal["allow", "deny", "ask"]
-    reason: str
-
-
-class Policy(Protocol):
-    def decide(self, by: Principal, action: str, scope: Scope) -> Decision: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """One operation on its way through the onion."""
-
-    action: str
-    scope: Scope
-    by: Principal
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-
-
-class Middleware(Protocol):
-    """One skin of the onion: may refuse, change the call, look at the result; calls ``handler`` at most once."""
-
-    def __call__(self, call: Call, handler: Callable[[Call], Any]) -> Any: ...

@@ -1,8 +1,4 @@
-"""The nouns: what memory is made of, as frozen values.
-
-Nothing here reads a clock, draws an id or touches a store. Times are aware and in UTC. Ids are opaque strings.
-Mappings inside records are treated as immutable: replace a record with :func:`dataclasses.replace`.
-"""
+"""What is kept: scopes, messages, facts, profiles, files, jobs, the journal."""
 
 from __future__ import annotations
 
@@ -10,14 +6,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import product
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from everlong.errors import InvalidScope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-# --------------------------------------------------------------------------------------------- who and where
 
 _MAX_PART: Final = 512
 T = TypeVar("T")
@@ -106,8 +100,6 @@ TRUST: Final[Mapping[Origin, float]] = MappingProxyType(
 )
 """How far a statement is believed by who made it, 0 to 1. A merged record has the least trust of its sources."""
 
-# ------------------------------------------------------------------------------------------------- conversation
-
 MessageRole = Literal["user", "assistant", "tool", "system"]
 
 
@@ -145,8 +137,6 @@ class Session:
     extracted: int = 0
     epoch: str = ""
 
-
-# --------------------------------------------------------------------------------------------------------- facts
 
 CATEGORIES: Final = ("preference", "knowledge", "context", "behavior", "goal", "correction", "todo", "conclusion")
 """The built-in categories: DeerFlow's five and ``correction`` (2.0), and the vector design's ``todo`` and
@@ -200,8 +190,6 @@ class Fact:
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
-# ------------------------------------------------------------------------------------------------------- profile
-
 SECTIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "workContext": "user",
@@ -234,9 +222,6 @@ class Profile:
     updated_at: datetime | None = None
 
 
-# --------------------------------------------------------------------------------------------------------- files
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFile:
     """A versioned file under a virtual absolute path such as ``/memories/AGENTS.md``."""
@@ -250,8 +235,6 @@ class MemoryFile:
     read_only: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
-
-# ---------------------------------------------------------------------------------------------- jobs and journal
 
 JobState = Literal["waiting", "running", "parked"]
 
@@ -294,251 +277,3 @@ class Entry:
     before: int | None = None
     after: int | None = None
     payload: Mapping[str, Any] = field(default_factory=dict, hash=False)
-
-
-# ------------------------------------------------------------------------------------------- extraction, changes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A fact that an extractor proposes; nothing is stored before it was reconciled.
-
-    ``removes`` names facts (ids) that this one replaces according to the extractor.
-    """
-
-    content: str
-    category: str = "context"
-    confidence: float = 0.5
-    importance: float = 0.5
-    origin: Origin = "user"
-    evidence: tuple[Evidence, ...] = ()
-    valid_from: datetime | None = None
-    valid_until: datetime | None = None
-    reason: str = ""
-    session_only: bool = False
-    removes: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
-    """A fact (by id) that an extractor wants gone, and why."""
-
-    fact_id: str
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped:
-    """A malformed or unsafe piece of an answer that was left out, with the reason."""
-
-    reason: str
-    raw: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """What model calls cost, in calls and tokens as the endpoint counted them."""
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-
-    def __add__(self, other: Self) -> Self:
-        return type(self)(
-            calls=self.calls + other.calls,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """What an extractor sees: new messages in order, and what is already believed near them.
-
-    ``context`` are messages just before ``messages``, for understanding only: nothing is extracted from them.
-    """
-
-    scope: Scope
-    messages: tuple[Message, ...]
-    profile: Profile
-    facts: tuple[Fact, ...] = ()
-    context: tuple[Message, ...] = ()
-    now: datetime
-    zone: str = "UTC"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extraction:
-    """What an extractor answers. ``sections`` maps a section's name to its new summary; ``raw`` is the answer
-    as the model gave it, kept for diagnosis."""
-
-    candidates: tuple[Candidate, ...] = ()
-    sections: Mapping[str, str] = field(default_factory=dict, hash=False)
-    removals: tuple[Removal, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
-    extractor: str = ""
-    raw: str = ""
-    usage: Usage = field(default_factory=Usage)
-
-
-ChangeKind = Literal["add", "revise", "supersede", "confirm", "retire", "hold", "reject", "section"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One decision of the reconciler, with its reason.
-
-    ``add``, ``hold``: ``fact`` is new. ``revise``, ``confirm``, ``retire``: ``fact`` is the new state of an
-    existing one, whose version was ``expected``. ``supersede``: ``fact`` is new and ``old`` is the retired state
-    of the one it replaces. ``reject``: only ``candidate``. ``section``: ``section`` gets ``summary``.
-    """
-
-    kind: ChangeKind
-    reason: str
-    fact: Fact | None = None
-    old: Fact | None = None
-    expected: int | None = None
-    candidate: Candidate | None = None
-    section: str = ""
-    summary: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeSet:
-    """All decisions about one extraction; applied in one transaction or not at all."""
-
-    changes: tuple[Change, ...] = ()
-
-
-# ------------------------------------------------------------------------------------------------- what reads give
-
-Kind = Literal["fact", "message"]
-ALL_KINDS: Final[tuple[Kind, ...]] = ("fact", "message")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
-    """A question to memory. Filters decide what is searched at all, not what is left after ranking.
-
-    ``limit`` is the number of hits per kind. ``min_score`` is on the calibrated scale; ``None`` takes the
-    preset's. ``at`` is when the question is asked; relative dates in it are read from there, in ``zone``.
-    """
-
-    text: str
-    kinds: tuple[Kind, ...] = ALL_KINDS
-    limit: int = 5
-    min_score: float | None = None
-    categories: tuple[str, ...] = ()
-    sessions: tuple[str, ...] = ()
-    since: datetime | None = None
-    until: datetime | None = None
-    at: datetime | None = None
-    zone: str = "UTC"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
-    """One recalled record. ``score`` is absolute, 0 to 1, higher is better; ``parts`` says what it is made of."""
-
-    kind: Kind
-    id: str
-    score: float
-    record: Fact | Message
-    parts: Mapping[str, float] = field(default_factory=dict, hash=False)
-
-    @property
-    def text(self) -> str:
-        """What is remembered, as it was stored."""
-        return self.record.content
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Considered:
-    """One candidate in a trace: kept, or dropped with a reason."""
-
-    kind: Kind
-    id: str
-    score: float
-    kept: bool
-    reason: str
-    parts: Mapping[str, float] = field(default_factory=dict, hash=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
-    """Why a recall found what it found. ``milliseconds`` holds the time of each stage."""
-
-    id: str
-    query: Query
-    scope: Scope
-    at: datetime
-    embedder: str
-    considered: tuple[Considered, ...] = ()
-    milliseconds: Mapping[str, float] = field(default_factory=dict, hash=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recall:
-    """Hits, best first, facts and messages together, and the trace that explains them."""
-
-    hits: tuple[Hit, ...]
-    trace: Trace
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Omitted:
-    """What was left out of a prompt block, and why."""
-
-    what: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
-    """A block for a prompt. ``text`` is ``stable`` (same bytes while memory is unchanged) and then ``relevant``
-    (depends on the question); empty when there is nothing to say. ``tokens`` never exceeds ``budget``."""
-
-    text: str
-    stable: str
-    relevant: str
-    tokens: int
-    budget: int
-    hits: tuple[Hit, ...] = ()
-    omitted: tuple[Omitted, ...] = ()
-    trace: Trace | None = None
-
-
-# ------------------------------------------------------------------------------------------------ what writes give
-
-AddStatus = Literal["queued", "duplicate", "nothing"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Added:
-    """What :meth:`add` stored. ``status`` is ``queued`` (stored, extraction waits as ``job_id``), ``duplicate``
-    (all of it was known) or ``nothing`` (none of it is worth keeping; ``ignored`` says why)."""
-
-    status: AddStatus
-    message_ids: tuple[str, ...] = ()
-    duplicates: tuple[str, ...] = ()
-    ignored: tuple[Skipped, ...] = ()
-    job_id: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
-    """What became of one fact given by hand: ``outcome`` and ``fact`` (or the one it merged into), and why."""
-
-    outcome: ChangeKind
-    reason: str
-    fact: Fact | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page(Generic[T]):
-    """One page of a list: ``total`` counts all, ``next`` is the cursor of the following page or empty."""
-
-    items: tuple[T, ...]
-    total: int
-    next: str = ""

@@ -1,0 +1,73 @@
+"""The seams: what each part promises to the others, so that any part can be replaced.
+
+Implementations outside this package inherit the suites in :mod:`everlong.testing` to prove themselves.
+Everything here is synchronous; :mod:`everlong.aio` gives the async face.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from everlong.protocols.models import (
+    Calibration,
+    ChatModel,
+    ChatReply,
+    ChatTurn,
+    Clock,
+    Embedder,
+    Extractor,
+    NewId,
+    TokenCounter,
+)
+from everlong.protocols.onion import Call, Decision, Middleware, Policy
+from everlong.protocols.search import Corpus, Index
+from everlong.protocols.store import (
+    FactShelf,
+    FileShelf,
+    Indexed,
+    IndexRows,
+    IndexShelf,
+    JobShelf,
+    JournalShelf,
+    MessageShelf,
+    ProfileShelf,
+    Revision,
+    SessionShelf,
+    Store,
+    Transaction,
+)
+
+if TYPE_CHECKING:
+    from everlong.protocols.models import Vectors
+
+__all__ = [
+    "Calibration",
+    "Call",
+    "ChatModel",
+    "ChatReply",
+    "ChatTurn",
+    "Clock",
+    "Corpus",
+    "Decision",
+    "Embedder",
+    "Extractor",
+    "FactShelf",
+    "FileShelf",
+    "Index",
+    "IndexRows",
+    "IndexShelf",
+    "Indexed",
+    "JobShelf",
+    "JournalShelf",
+    "MessageShelf",
+    "Middleware",
+    "NewId",
+    "Policy",
+    "ProfileShelf",
+    "Revision",
+    "SessionShelf",
+    "Store",
+    "TokenCounter",
+    "Transaction",
+    "Vectors",
+]

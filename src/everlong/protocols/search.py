@@ -1,0 +1,54 @@
+"""What one question may see, as arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from everlong.protocols.store import Transaction
+    from everlong.records import Kind, Scope
+
+
+class Corpus(Protocol):
+    """All that one question may see of one kind: aligned arrays of ``size`` live rows, in one fixed order
+    (bucket by bucket widest first, by position or creation inside it), equal on every store."""
+
+    size: int
+    ids: Sequence[str]
+    session: NDArray[np.int32]
+    """Ordinal of the conversation each row belongs to; names in ``sessions``."""
+    sessions: Sequence[str]
+    speaker: NDArray[np.int32]
+    speakers: Sequence[str]
+    role: NDArray[np.int32]
+    roles: Sequence[str]
+    category: NDArray[np.int32]
+    categories: Sequence[str]
+    created: NDArray[np.float64]
+    """POSIX seconds."""
+    length: NDArray[np.int32]
+    question: NDArray[np.bool_]
+    confidence: NDArray[np.float32]
+
+    def cosine(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Best cosine over a row's pieces; NaN for rows without a vector of the question's model."""
+        ...
+
+    def bm25(self, terms: Sequence[str]) -> NDArray[np.float32]:
+        """Exact BM25 (k1 1.2, b 0.75) with document frequencies of this corpus; 0 where no term occurs."""
+        ...
+
+    def coverage(self, terms: Sequence[str]) -> NDArray[np.float32]:
+        """Share, 0 to 1, of the question's distinct terms found in each row, weighted by their idf here."""
+        ...
+
+
+class Index(Protocol):
+    """Exact search in this process over a cache of buckets, checked against the store at each question."""
+
+    def corpus(self, tx: Transaction, scope: Scope, kind: Kind) -> Corpus: ...

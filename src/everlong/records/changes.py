@@ -1,0 +1,148 @@
+"""What writing works with and gives: extractions, decisions, results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from everlong.records.kept import Evidence, Fact, Message, Origin, Profile, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A fact that an extractor proposes; nothing is stored before it was reconciled.
+
+    ``removes`` names facts (ids) that this one replaces according to the extractor.
+    """
+
+    content: str
+    category: str = "context"
+    confidence: float = 0.5
+    importance: float = 0.5
+    origin: Origin = "user"
+    evidence: tuple[Evidence, ...] = ()
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    reason: str = ""
+    session_only: bool = False
+    removes: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """A fact (by id) that an extractor wants gone, and why."""
+
+    fact_id: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A malformed or unsafe piece of an answer that was left out, with the reason."""
+
+    reason: str
+    raw: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What model calls cost, in calls and tokens as the endpoint counted them."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(
+            calls=self.calls + other.calls,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What an extractor sees: new messages in order, and what is already believed near them.
+
+    ``context`` are messages just before ``messages``, for understanding only: nothing is extracted from them.
+    """
+
+    scope: Scope
+    messages: tuple[Message, ...]
+    profile: Profile
+    facts: tuple[Fact, ...] = ()
+    context: tuple[Message, ...] = ()
+    now: datetime
+    zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction:
+    """What an extractor answers. ``sections`` maps a section's name to its new summary; ``raw`` is the answer
+    as the model gave it, kept for diagnosis."""
+
+    candidates: tuple[Candidate, ...] = ()
+    sections: Mapping[str, str] = field(default_factory=dict, hash=False)
+    removals: tuple[Removal, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    extractor: str = ""
+    raw: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+ChangeKind = Literal["add", "revise", "supersede", "confirm", "retire", "hold", "reject", "section"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One decision of the reconciler, with its reason.
+
+    ``add``, ``hold``: ``fact`` is new. ``revise``, ``confirm``, ``retire``: ``fact`` is the new state of an
+    existing one, whose version was ``expected``. ``supersede``: ``fact`` is new and ``old`` is the retired state
+    of the one it replaces. ``reject``: only ``candidate``. ``section``: ``section`` gets ``summary``.
+    """
+
+    kind: ChangeKind
+    reason: str
+    fact: Fact | None = None
+    old: Fact | None = None
+    expected: int | None = None
+    candidate: Candidate | None = None
+    section: str = ""
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeSet:
+    """All decisions about one extraction; applied in one transaction or not at all."""
+
+    changes: tuple[Change, ...] = ()
+
+
+AddStatus = Literal["queued", "duplicate", "nothing"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Added:
+    """What :meth:`add` stored. ``status`` is ``queued`` (stored, extraction waits as ``job_id``), ``duplicate``
+    (all of it was known) or ``nothing`` (none of it is worth keeping; ``ignored`` says why)."""
+
+    status: AddStatus
+    message_ids: tuple[str, ...] = ()
+    duplicates: tuple[str, ...] = ()
+    ignored: tuple[Skipped, ...] = ()
+    job_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What became of one fact given by hand: ``outcome`` and ``fact`` (or the one it merged into), and why."""
+
+    outcome: ChangeKind
+    reason: str
+    fact: Fact | None = None
