@@ -85,7 +85,7 @@ def feed(store, scope: Scope, collection: dict, embedder: UniversalSentenceEncod
 
 def measure(path: Path, embedder: UniversalSentenceEncoder) -> dict:
     found, ranks, times = [], [], []
-    for number, line in enumerate(gzip.open(path, "rt", encoding="utf-8")):
+    for number, line in enumerate(gzip.decompress(path.read_bytes()).decode().splitlines()):
         collection = json.loads(line)
         clock, ids = FakeClock(), CountingIds()
         store = open_store("sqlite://", clock=clock, new_id=ids)

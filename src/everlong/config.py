@@ -209,11 +209,7 @@ def build(
             writer=writer,
             reader=reader,
             worker=worker,
-            middleware=[
-                telemetry.audit(store, clock, new_id),
-                guard(OwnScope()),
-                telemetry.measure(metrics),
-            ],
+            middleware=[telemetry.audit(store, clock, new_id), guard(OwnScope()), telemetry.measure(metrics)],
             metrics=metrics,
             traces=telemetry.TraceLog(),
             clock=clock,

@@ -24,6 +24,7 @@ def run(folder: Path, *args: str, stdin: str = "", **env: str) -> subprocess.Com
         capture_output=True,
         text=True,
         encoding="utf-8",
+        errors="replace",
         timeout=120,
         check=False,
     )

@@ -38,7 +38,7 @@ from everlong.protocols.store import (
 )
 
 if TYPE_CHECKING:
-    from everlong.protocols.models import Vectors
+    from everlong.protocols.models import Vectors as Vectors
 
 __all__ = [
     "Calibration",
@@ -69,5 +69,4 @@ __all__ = [
     "Store",
     "TokenCounter",
     "Transaction",
-    "Vectors",
 ]

@@ -28,6 +28,9 @@ __all__ = ["Question", "Ranking", "Weights", "rank_facts", "rank_messages", "spo
 
 DAY: Final = 86_400.0
 
+_FLAT = 1e-9
+"""A spread below this is rounding: all values count as equal."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
@@ -125,7 +128,7 @@ def _z(values: Floats, listed: Bools, union: Bools) -> Floats:
         return np.zeros(len(values))
     filled = np.where(listed, values, values[listed].min())
     deviation = float(filled[union].std())
-    return (filled - filled[union].mean()) / deviation if deviation > 1e-9 else np.zeros(len(values))
+    return (filled - filled[union].mean()) / deviation if deviation > _FLAT else np.zeros(len(values))
 
 
 def spoken_names(corpus: Corpus) -> list[str]:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Background"]
 
-_BATCH: Final = 200
-"""Messages in one extraction; what is left over makes another job."""
+_BATCH: Final = 20
+"""Messages in one extraction, few enough for a model's window; what is left over makes another job."""
 _CONTEXT: Final = 4
 """Messages before the batch that an extractor sees for understanding."""
 _EMBED_BATCH: Final = 64
