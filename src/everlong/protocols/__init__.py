@@ -22,6 +22,7 @@ from everlong.protocols.models import (
 from everlong.protocols.onion import Call, Decision, Middleware, Policy
 from everlong.protocols.search import Corpus, Index
 from everlong.protocols.store import (
+    ExtractionShelf,
     FactShelf,
     FileShelf,
     Indexed,
@@ -31,6 +32,7 @@ from everlong.protocols.store import (
     JournalShelf,
     MessageShelf,
     ProfileShelf,
+    ProposalShelf,
     Revision,
     SessionShelf,
     Store,
@@ -50,6 +52,7 @@ __all__ = [
     "Corpus",
     "Decision",
     "Embedder",
+    "ExtractionShelf",
     "Extractor",
     "FactShelf",
     "FileShelf",
@@ -64,6 +67,7 @@ __all__ = [
     "NewId",
     "Policy",
     "ProfileShelf",
+    "ProposalShelf",
     "Revision",
     "SessionShelf",
     "Store",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from everlong.records import (
         Entry,
+        ExtractionRecord,
         Fact,
         FactStatus,
         Job,
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
         Message,
         Page,
         Profile,
+        Proposal,
+        ProposalKind,
         Scope,
         Session,
+        Usage,
     )
 
     Vectors = NDArray[np.float32]
@@ -145,6 +149,10 @@ class FactShelf(Protocol):
         """Attaches vectors made later; false if the fact is gone or its text changed since (terms differ)."""
         ...
 
+    def unembedded(self, scope: Scope, model: str, *, limit: int) -> tuple[Fact, ...]:
+        """Active facts kept exactly at ``scope`` that have no vector of ``model`` yet."""
+        ...
+
 
 class MessageShelf(Protocol):
     def append(self, session: Scope, messages: Sequence[Message], indexed: Sequence[Indexed]) -> tuple[Message, ...]:
@@ -251,6 +259,10 @@ class JobShelf(Protocol):
         """Gives a held job back to wait until ``run_after``. Merges with one that waits already."""
         ...
 
+    def postpone(self, job: Job, *, run_after: datetime, reason: str) -> bool:
+        """Like :meth:`retry`, for work that did not fail but may not run yet: the attempt is not counted."""
+        ...
+
     def park(self, job: Job, *, error: str) -> bool:
         """Sets a held job aside where people see it; it is never claimed until released."""
         ...
@@ -292,6 +304,51 @@ class JournalShelf(Protocol):
         ...
 
 
+class ProposalShelf(Protocol):
+    """The review inbox: changes that wait for a person."""
+
+    def put(self, proposal: Proposal) -> Proposal:
+        """Keeps it. One of the same scope, kind and target that waits already is returned instead, so that the same
+        idea does not pile up; calls always wait each for itself."""
+        ...
+
+    def get(self, scope: Scope, proposal_id: str) -> Proposal:
+        """Raises :class:`NotFound` unless the proposal's scope is within ``scope.home``."""
+        ...
+
+    def list(
+        self, scope: Scope, *, kind: ProposalKind | None = None, cursor: str = "", limit: int = 100
+    ) -> Page[Proposal]:
+        """Proposals whose scope is within ``scope.home``, newest first."""
+        ...
+
+    def delete(self, proposal: Proposal) -> bool:
+        """Takes it out once it is decided; false if someone else did."""
+        ...
+
+
+class ExtractionShelf(Protocol):
+    """What every extraction read, answered, decided and cost."""
+
+    def append(self, record: ExtractionRecord) -> None: ...
+
+    def get(self, scope: Scope, record_id: str) -> ExtractionRecord:
+        """Raises :class:`NotFound` unless the record's scope is within ``scope.home``."""
+        ...
+
+    def list(self, scope: Scope, *, cursor: str = "", limit: int = 100) -> Page[ExtractionRecord]:
+        """Records whose scope is within ``scope``, newest first."""
+        ...
+
+    def usage(self, scope: Scope, *, since: datetime) -> Usage:
+        """The sum of what was used within ``scope`` from ``since`` on, failed attempts included."""
+        ...
+
+    def purge(self, scope: Scope, *, before: datetime) -> int:
+        """Deletes records within ``scope`` older than ``before``; returns how many."""
+        ...
+
+
 class IndexShelf(Protocol):
     def revisions(self, scope: Scope, kinds: Sequence[Kind]) -> dict[tuple[Scope, Kind], Revision]:
         """State of every bucket visible from ``scope``: one cheap statement, asked before each search."""
@@ -312,6 +369,8 @@ class Transaction(Protocol):
     files: FileShelf
     jobs: JobShelf
     journal: JournalShelf
+    proposals: ProposalShelf
+    extractions: ExtractionShelf
     index: IndexShelf
 
     def erase(self, scope: Scope) -> dict[str, int]:

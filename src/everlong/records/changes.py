@@ -124,6 +124,39 @@ class ChangeSet:
     changes: tuple[Change, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one candidate of an extraction, and why. ``fact_id`` is empty when no fact came of it."""
+
+    kind: ChangeKind
+    reason: str
+    content: str
+    fact_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionRecord:
+    """One extraction as it happened: what was read, what the extractor answered, what was decided, what it cost.
+
+    ``scope`` is the conversation's, ``messages`` are the ids read, ``prompt`` is the version of the rules, ``raw`` the
+    model's answer, ``milliseconds`` the time the extractor took. ``error`` is set when the attempt failed: then
+    nothing was decided, and the cost is counted all the same.
+    """
+
+    id: str
+    scope: Scope
+    at: datetime
+    extractor: str
+    prompt: str = ""
+    messages: tuple[str, ...] = ()
+    decisions: tuple[Outcome, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    raw: str = ""
+    usage: Usage = field(default_factory=Usage)
+    milliseconds: float = 0.0
+    error: str = ""
+
+
 AddStatus = Literal["queued", "duplicate", "nothing"]
 
 

@@ -277,3 +277,24 @@ class Entry:
     before: int | None = None
     after: int | None = None
     payload: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+ProposalKind = Literal["fact", "removal", "section", "call"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A change that waits in the review inbox; it takes effect only when a person approves it.
+
+    ``target`` is the held fact's id (``fact``), the id of the fact that should go (``removal``), the section's name
+    (``section``, with ``payload["summary"]``), or the action (``call``, with its arguments as ``payload``).
+    """
+
+    id: str
+    scope: Scope
+    kind: ProposalKind
+    target: str
+    reason: str
+    by: str
+    created_at: datetime
+    payload: Mapping[str, Any] = field(default_factory=dict, hash=False)
