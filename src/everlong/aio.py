@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
-    from everlong.memory import Memory, ScopedMemory, Status
+    from everlong.memory import Inbox, Memory, ScopedMemory, Status
     from everlong.records import (
         Added,
         Context,
         Entry,
+        ExtractionRecord,
         Fact,
         FactStatus,
         Job,
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
         Page,
         Principal,
         Profile,
+        Proposal,
+        ProposalKind,
         Query,
         Recall,
         Remembered,
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
         Trace,
     )
 
-__all__ = ["AsyncMemory", "AsyncScopedMemory"]
+__all__ = ["AsyncInbox", "AsyncMemory", "AsyncScopedMemory"]
 
 T = TypeVar("T")
 _THREADS: Final = 16
@@ -94,6 +97,7 @@ class AsyncScopedMemory:
 
     def __init__(self, scoped: ScopedMemory, pool: _Pool) -> None:
         self.scope, self.by, self._scoped, self._run = scoped.scope, scoped.by, scoped, pool.run
+        self.inbox = AsyncInbox(scoped.inbox, pool)
 
     async def add(self, messages: Iterable[Any]) -> Added:
         """Keeps what was said."""
@@ -190,6 +194,33 @@ class AsyncScopedMemory:
         """Who changed what here and why."""
         return await self._run(self._scoped.journal, target=target, action=action, cursor=cursor, limit=limit)
 
+    async def extractions(self, *, cursor: str = "", limit: int = 100) -> Page[ExtractionRecord]:
+        """What every extraction here read, answered, decided and cost."""
+        return await self._run(self._scoped.extractions, cursor=cursor, limit=limit)
+
+    async def extraction(self, record_id: str) -> ExtractionRecord:
+        """One extraction by id."""
+        return await self._run(self._scoped.extraction, record_id)
+
     async def erase(self) -> dict[str, int]:
         """Removes everything kept here for good."""
         return await self._run(self._scoped.erase)
+
+
+class AsyncInbox:
+    """:class:`~everlong.memory.Inbox` for async code."""
+
+    def __init__(self, inbox: Inbox, pool: _Pool) -> None:
+        self._inbox, self._run = inbox, pool.run
+
+    async def list(self, *, kind: ProposalKind | None = None, cursor: str = "", limit: int = 100) -> Page[Proposal]:
+        """What waits for review."""
+        return await self._run(self._inbox.list, kind=kind, cursor=cursor, limit=limit)
+
+    async def approve(self, proposal_id: str, *, content: str | None = None) -> Fact | Profile:
+        """Lets a proposal take effect."""
+        return await self._run(self._inbox.approve, proposal_id, content=content)
+
+    async def reject(self, proposal_id: str, *, reason: str = "rejected in review") -> None:
+        """Takes a proposal out."""
+        await self._run(self._inbox.reject, proposal_id, reason=reason)

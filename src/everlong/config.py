@@ -37,6 +37,7 @@ from everlong.write.background import Background
 from everlong.write.builtin import BuiltinExtractor
 from everlong.write.llm import LLMExtractor
 from everlong.write.reconcile import Gates
+from everlong.write.review import Reviewer
 from everlong.write.writer import Debounce, Writer
 
 __all__ = ["Settings", "build", "new_id", "now", "open_memory"]
@@ -204,9 +205,11 @@ def build(
     return Memory(
         Parts(
             store=store,
+            index=index,
             embedder=embedder,
             extractor=extractor.name,
             writer=writer,
+            reviewer=Reviewer(store=store, applier=applier, embedder=embedder, clock=clock),
             reader=reader,
             worker=worker,
             middleware=[telemetry.audit(store, clock, new_id), guard(OwnScope()), telemetry.measure(metrics)],

@@ -17,9 +17,12 @@ __all__ = ["READS", "OwnScope", "guard"]
 
 READS: Final = frozenset(
     {"recall", "context", "explain", "facts", "fact", "history", "profile", "messages", "sessions", "journal"}
-    | {"files", "file", "jobs", "preview"}
+    | {"files", "file", "jobs", "proposals", "extractions", "extraction"}
 )
 """Actions that change nothing; all others write."""
+
+DECISIONS: Final = frozenset({"approve", "reject"})
+"""Actions that decide over what an agent proposed, and so are never an agent's own."""
 
 
 class OwnScope:
@@ -37,6 +40,8 @@ class OwnScope:
             return Decision(effect="deny", reason="memory of more than one user is an operator's to touch directly")
         if by.role == "user" and by.id != scope.user:
             return Decision(effect="deny", reason="this memory belongs to another user")
+        if by.role == "agent" and action in DECISIONS:
+            return Decision(effect="deny", reason="what waits for review is a person's to decide")
         if by.role == "agent" and action not in READS and scope.agent and by.id != scope.agent:
             return Decision(effect="deny", reason="this memory belongs to another agent")
         return Decision(effect="allow", reason="own memory")

@@ -52,3 +52,7 @@ class Index(Protocol):
     """Exact search in this process over a cache of buckets, checked against the store at each question."""
 
     def corpus(self, tx: Transaction, scope: Scope, kind: Kind) -> Corpus: ...
+
+    def forget(self, scope: Scope) -> None:
+        """Drops from memory what was read of every bucket at or within ``scope``, after an erasure."""
+        ...

@@ -1,13 +1,11 @@
-"""``Memory`` owns the parts and their life; ``ScopedMemory`` is what everyone else touches."""
+"""``ScopedMemory``: every operation on memory, as one principal sees it from one scope."""
 
 from __future__ import annotations
 
-import atexit
-import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from everlong.errors import InvalidInput, InvalidScope, StoreError
+from everlong.errors import InvalidInput
+from everlong.memory.inbox import Inbox
 from everlong.middleware import compose
 from everlong.protocols import Call
 from everlong.records import MemoryFile, Principal, Query, Scope
@@ -15,14 +13,14 @@ from everlong.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from types import TracebackType
 
-    from everlong.protocols import Clock, Embedder, Middleware, NewId, Store
-    from everlong.read.reader import Reader
+    from everlong.memory.memory import Memory
+    from everlong.protocols import Store
     from everlong.records import (
         Added,
         Context,
         Entry,
+        ExtractionRecord,
         Fact,
         FactStatus,
         Job,
@@ -34,148 +32,14 @@ if TYPE_CHECKING:
         Session,
         Trace,
     )
-    from everlong.telemetry import Metrics, TraceLog
-    from everlong.workers import Worker
     from everlong.write.writer import Writer
 
-__all__ = ["Memory", "Parts", "ScopedMemory", "Status"]
+__all__ = ["ScopedMemory"]
 
 T = TypeVar("T")
-_EVERYWHERE: Final = Scope()
 _REVISABLE: Final = frozenset(
     {"content", "category", "confidence", "importance", "pinned", "valid_from", "valid_until", "metadata"}
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What a memory is built from; :func:`everlong.config.build` chooses them."""
-
-    store: Store
-    embedder: Embedder | None
-    extractor: str
-    writer: Writer
-    reader: Reader
-    worker: Worker
-    middleware: Sequence[Middleware]
-    metrics: Metrics
-    traces: TraceLog
-    clock: Clock
-    new_id: NewId
-    on_recall: Callable[[Recall], None]
-    background: bool = True
-    budget: int = 2000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
-    """A look at a memory: where it is, what it uses, how much work waits."""
-
-    url: str
-    embedder: str
-    extractor: str
-    waiting: int
-    running: int
-    parked: int
-    calls: Mapping[tuple[str, str], int]
-
-
-class Memory:
-    """Long-term memory over one store, for many users. Safe for many threads.
-
-    Use :func:`everlong.open_memory` to make one, and it as a context manager or :meth:`close` to end it. Work that
-    waits is done by a background thread that starts with the first capture, unless ``worker = "none"`` is set.
-    """
-
-    def __init__(self, parts: Parts) -> None:
-        self.parts = parts
-        self._closed = False
-
-    def at(self, scope: Scope, *, by: Principal | None = None) -> ScopedMemory:
-        """The memory as seen from ``scope`` by ``by`` (default: the scope's own user).
-
-        Raises:
-            InvalidScope: the scope names no user and nobody was named to act: memory of several users is an
-                operator's, so pass ``by=Principal(id=…, role="operator")``.
-        """
-        if not isinstance(scope, Scope):
-            msg = f"a scope is needed, such as Scope(user='ann'), not {type(scope).__name__}"
-            raise InvalidScope(msg)
-        if by is None:
-            if not scope.user:
-                msg = "the scope names no user; name one, or act as an operator with by=Principal(role='operator', …)"
-                raise InvalidScope(msg)
-            by = Principal(id=scope.user)
-        return ScopedMemory(self, scope, by)
-
-    def drain(self, timeout: float = 60.0) -> int:
-        """Does all waiting work now, whatever its debounce, in this thread; returns how many jobs were run.
-
-        Work that failed and waits for its retry is left to that. Jobs that other workers hold are waited for.
-
-        Raises:
-            StoreError: work was still running elsewhere after ``timeout`` seconds.
-        """
-        store, worker = self.parts.store, self.parts.worker
-        deadline = time.monotonic() + timeout
-        with store.write() as tx:
-            tx.jobs.hurry(_EVERYWHERE, now=self.parts.clock())
-        ran = worker.run_due()
-        while self._count("running"):
-            if time.monotonic() > deadline:
-                msg = f"work is still running elsewhere after {timeout:g} s; nothing is lost, it goes on there"
-                raise StoreError(msg)
-            time.sleep(0.02)
-            ran += worker.run_due()
-        return ran
-
-    def _count(self, state: Any) -> int:
-        with self.parts.store.read() as tx:
-            return tx.jobs.count(state=state)
-
-    def wake(self) -> None:
-        """Sees to it that waiting work gets done: starts the background thread if this memory has one."""
-        if self.parts.background and not self._closed and not self.parts.worker.running:
-            atexit.register(self.close)
-            self.parts.worker.start()
-
-    def status(self) -> Status:
-        """Counts of jobs and calls, and which parts are active."""
-        with self.parts.store.read() as tx:
-            waiting, running, parked = (tx.jobs.count(state=s) for s in ("waiting", "running", "parked"))
-        return Status(
-            url=self.parts.store.url,
-            embedder=self.parts.embedder.model if self.parts.embedder else "none (words only)",
-            extractor=self.parts.extractor,
-            waiting=waiting,
-            running=running,
-            parked=parked,
-            calls=dict(self.parts.metrics.calls),
-        )
-
-    def close(self, *, timeout: float = 30.0) -> None:
-        """Ends the memory. Work that this process began to wait for is done first, for ``timeout`` seconds at most;
-        what is left stays in the store and is found by the next worker."""
-        if self._closed:
-            return
-        self._closed = True
-        atexit.unregister(self.close)
-        if self.parts.worker.running:
-            self.parts.worker.stop(timeout)
-            with self.parts.store.write() as tx:
-                tx.jobs.hurry(_EVERYWHERE, now=self.parts.clock())
-            deadline = time.monotonic() + timeout
-            while time.monotonic() < deadline and self.parts.worker.run_once():
-                pass
-        self.parts.store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class ScopedMemory:
@@ -199,6 +63,11 @@ class ScopedMemory:
     @property
     def _store(self) -> Store:
         return self._memory.parts.store
+
+    @property
+    def inbox(self) -> Inbox:
+        """What waits for review here."""
+        return Inbox(self)
 
     # ---------------------------------------------------------------------------------------------- conversation
 
@@ -459,6 +328,22 @@ class ScopedMemory:
         with self._store.read() as tx:
             return tx.journal.list(self.scope, **options)
 
+    def extractions(self, *, cursor: str = "", limit: int = 100) -> Page[ExtractionRecord]:
+        """What every extraction within this scope read, answered, decided and cost, newest first."""
+        return self._run("extractions", self._extractions, cursor=cursor, limit=limit)
+
+    def _extractions(self, **options: Any) -> Page[ExtractionRecord]:
+        with self._store.read() as tx:
+            return tx.extractions.list(self.scope, **options)
+
+    def extraction(self, record_id: str) -> ExtractionRecord:
+        """One extraction by id. Raises :class:`~everlong.errors.NotFound`."""
+        return self._run("extraction", self._extraction, record_id=record_id)
+
+    def _extraction(self, *, record_id: str) -> ExtractionRecord:
+        with self._store.read() as tx:
+            return tx.extractions.get(self.scope, record_id)
+
     def erase(self) -> dict[str, int]:
         """Removes everything kept at or within this scope for good; returns how many records of each kind.
 
@@ -469,6 +354,7 @@ class ScopedMemory:
     def _erase(self) -> dict[str, int]:
         counts = self._writer.erase(self.scope, by=self.by)
         self._memory.parts.traces.erase(self.scope)
+        self._memory.parts.index.forget(self.scope.home)
         return counts
 
 
