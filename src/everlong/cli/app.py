@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import signal
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from everlong.cli import render
+from everlong.cli import oversight, render
+from everlong.cli.options import Agent, Cursor, Json, Limit, Org, SessionName, Url, User, at, opened
 from everlong.errors import EverlongError, InvalidInput
-
-if TYPE_CHECKING:
-    from everlong.memory import Memory, ScopedMemory
 
 app = typer.Typer(
     help="Long-term memory for LLM agents. Settings: EVERLONG_… variables or everlong.toml.",
@@ -21,26 +19,7 @@ app = typer.Typer(
     add_completion=False,
 )
 
-Url = Annotated[str | None, typer.Option("--url", help="Where memory is kept, such as sqlite:///memory.db.")]
-User = Annotated[str, typer.Option("--user", envvar="EVERLONG_USER", help="Whose memory.")]
-Agent = Annotated[str, typer.Option("--agent", help="The agent it belongs to; empty for every agent.")]
-Org = Annotated[str, typer.Option("--org", help="The organisation.")]
-SessionName = Annotated[str, typer.Option("--session", help="The conversation.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Language = Annotated[str, typer.Option("--language", help="Play only this one: zh or en.")]
-Limit = Annotated[int, typer.Option("--limit", min=1, help="How many at most.")]
-
-
-def _open(url: str | None, **settings: Any) -> Memory:
-    from everlong.config import open_memory
-
-    return open_memory(url, **settings) if url else open_memory(**settings)
-
-
-def _at(memory: Memory, *, org: str, agent: str, user: str, session: str = "") -> ScopedMemory:
-    from everlong.records import Scope
-
-    return memory.at(Scope(org=org, agent=agent, user=user, session=session))
 
 
 @app.command()
@@ -64,8 +43,8 @@ def chat(
     """Talk to a model that remembers. Needs EVERLONG_MODEL, such as openai:gpt-4o-mini (and EVERLONG_BASE_URL)."""
     from everlong.cli.chat import converse
 
-    with _open(url) as memory:
-        scoped = _at(memory, org=org, agent=agent, user=user, session=session or memory.parts.new_id("chat"))
+    with opened(url) as memory:
+        scoped = at(memory, org=org, agent=agent, user=user, session=session or memory.parts.new_id("chat"))
         converse(memory, scoped, as_json=as_json)
 
 
@@ -86,14 +65,14 @@ def add(
 ) -> None:
     """Keep something that was said, and learn from it."""
     words = " ".join(text) if text else sys.stdin.read()
-    with _open(url, worker="none") as memory:
-        scoped = _at(memory, org=org, agent=agent, user=user, session=session)
+    with opened(url, worker="none") as memory:
+        scoped = at(memory, org=org, agent=agent, user=user, session=session)
         added = scoped.add([(role, words)])
         learned: tuple[Any, ...] = ()
         if wait and added.status == "queued":
             with render.progress("extracting", quiet=as_json):
                 memory.drain()
-            home = _at(memory, org=org, agent=agent, user=user)
+            home = at(memory, org=org, agent=agent, user=user)
             learned = tuple(e for e in home.journal(limit=50).items if e.by.startswith("extractor:"))
         render.added(added, learned, scoped, as_json=as_json)
 
@@ -112,8 +91,8 @@ def recall(
     as_json: Json = False,
 ) -> None:
     """What memory holds on a question, with scores."""
-    with _open(url, worker="none") as memory:
-        found = _at(memory, org=org, agent=agent, user=user, session=session).recall(" ".join(question), limit=limit)
+    with opened(url, worker="none") as memory:
+        found = at(memory, org=org, agent=agent, user=user, session=session).recall(" ".join(question), limit=limit)
         render.recall(found, explain=explain, as_json=as_json)
 
 
@@ -130,8 +109,8 @@ def context(
     as_json: Json = False,
 ) -> None:
     """The exact block that an agent's prompt would get for a question."""
-    with _open(url, worker="none") as memory:
-        scoped = _at(memory, org=org, agent=agent, user=user, session=session)
+    with opened(url, worker="none") as memory:
+        scoped = at(memory, org=org, agent=agent, user=user, session=session)
         render.context(scoped.context(" ".join(question), budget=budget), as_json=as_json)
 
 
@@ -143,13 +122,13 @@ def facts(
     agent: Agent = "",
     org: Org = "",
     every: Annotated[bool, typer.Option("--all", help="Also facts that are held for review or retired.")] = False,
-    cursor: Annotated[str, typer.Option("--cursor", help="Where the page before ended.")] = "",
+    cursor: Cursor = "",
     limit: Limit = 100,
     as_json: Json = False,
 ) -> None:
     """What is known, newest first."""
-    with _open(url, worker="none") as memory:
-        scoped = _at(memory, org=org, agent=agent, user=user)
+    with opened(url, worker="none") as memory:
+        scoped = at(memory, org=org, agent=agent, user=user)
         render.facts(scoped.facts(status=None if every else "active", cursor=cursor, limit=limit), as_json=as_json)
 
 
@@ -167,8 +146,8 @@ def profile(
     from everlong.records import SECTIONS
 
     pairs = dict(_assignment(each) for each in assignments or ())
-    with _open(url, worker="none") as memory:
-        scoped = _at(memory, org=org, agent=agent, user=user)
+    with opened(url, worker="none") as memory:
+        scoped = at(memory, org=org, agent=agent, user=user)
         if pairs:
             scoped.update_profile(
                 sections={k: v for k, v in pairs.items() if k in SECTIONS},
@@ -188,7 +167,7 @@ def _assignment(text: str) -> tuple[str, str]:
 @app.command()
 def status(*, url: Url = None, as_json: Json = False) -> None:
     """Where memory is, which parts are active, how much work waits."""
-    with _open(url, worker="none") as memory:
+    with opened(url, worker="none") as memory:
         render.status(memory.status(), as_json=as_json)
 
 
@@ -200,7 +179,7 @@ def worker(
     as_json: Json = False,
 ) -> None:
     """Do background work until stopped (SIGTERM and Ctrl-C finish the present job first)."""
-    with _open(url, worker="none") as memory:
+    with opened(url, worker="none") as memory:
         if once:
             render.document({"ran": memory.parts.worker.run_due()}, as_json=as_json)
             return
@@ -212,6 +191,9 @@ def worker(
         signal.signal(signal.SIGINT, stop)
         render.note(f"working on {memory.status().url}; stop with Ctrl-C", quiet=as_json)
         memory.parts.worker.run_forever()
+
+
+oversight.register(app)
 
 
 def main() -> None:

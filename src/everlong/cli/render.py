@@ -21,7 +21,19 @@ if TYPE_CHECKING:
 
     from everlong.errors import EverlongError
     from everlong.memory import ScopedMemory, Status
-    from everlong.records import Added, Context, Entry, Fact, Hit, Page, Profile, Recall
+    from everlong.records import (
+        Added,
+        Context,
+        Entry,
+        ExtractionRecord,
+        Fact,
+        Hit,
+        Job,
+        Page,
+        Profile,
+        Proposal,
+        Recall,
+    )
 
 _LABELS = {"fact": "fact", "message": "said"}
 
@@ -129,22 +141,72 @@ def context(block: Context, *, as_json: bool) -> None:
     console().print(Text(block.text or "(nothing to say: the prompt stays as it is)"))
 
 
-def facts(page: Page[Fact], *, as_json: bool) -> None:
-    """Facts, a line each."""
+def _table(rows: Sequence[Sequence[str]], *columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in columns:
+        table.add_column(name, overflow="fold", no_wrap=name == "id")
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in row))
+    return table
+
+
+def _page(page: Page[Any], rows: Sequence[Sequence[str]], *columns: str, as_json: bool) -> None:
     if as_json:
         document(page)
         return
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("id", "category", "confidence", "since", "text"):
-        table.add_column(name, overflow="fold", no_wrap=name == "id")
-    for fact in page.items:
-        mark = "" if fact.status == "active" else f"[{fact.status}] "
-        table.add_row(
-            fact.id, fact.category, f"{fact.confidence:.2f}", f"{fact.created_at:%Y-%m-%d}", escape(mark + fact.content)
-        )
     out = console()
-    out.print(table)
+    out.print(_table(rows, *columns))
     out.print(f"{len(page.items)} of {page.total}" + (f"; next: --cursor {page.next}" if page.next else ""))
+
+
+def facts(page: Page[Fact], *, as_json: bool) -> None:
+    """Facts, a line each."""
+    rows = [
+        (f.id, f.category, f"{f.confidence:.2f}", f"{f.created_at:%Y-%m-%d}", _marked(f) + f.content)
+        for f in page.items
+    ]
+    _page(page, rows, "id", "category", "confidence", "since", "text", as_json=as_json)
+
+
+def _marked(fact: Fact) -> str:
+    return "" if fact.status == "active" else f"[{fact.status}] "
+
+
+def proposals(page: Page[Proposal], scoped: ScopedMemory, *, as_json: bool) -> None:
+    """What waits for review, with the words it is about."""
+    rows = [(p.id, p.kind, f"{p.created_at:%Y-%m-%d}", _about(p, scoped), p.reason) for p in page.items]
+    _page(page, rows, "id", "kind", "since", "text", "reason", as_json=as_json)
+
+
+def _about(proposal: Proposal, scoped: ScopedMemory) -> str:
+    if proposal.kind in {"fact", "removal"}:
+        return scoped.fact(proposal.target).content
+    return f"{proposal.target}: {proposal.payload.get('summary', '')}"
+
+
+def extractions(page: Page[ExtractionRecord], *, as_json: bool) -> None:
+    """Extractions, a line each: when, by what, what came of it, what it cost."""
+    rows = []
+    for each in page.items:
+        outcome = each.error or ", ".join(f"{d.kind}: {d.content}" for d in each.decisions) or "nothing to keep"
+        tokens = f"{each.usage.input_tokens + each.usage.output_tokens}"
+        rows.append((each.id, f"{each.at:%Y-%m-%d %H:%M}", each.extractor, f"{len(each.messages)}", tokens, outcome))
+    _page(page, rows, "id", "when", "extractor", "read", "tokens", "outcome", as_json=as_json)
+
+
+def journal(page: Page[Entry], *, as_json: bool) -> None:
+    """Journal entries, a line each."""
+    rows = [(f"{e.at:%Y-%m-%d %H:%M}", e.by, e.action, e.target, e.reason) for e in page.items]
+    _page(page, rows, "when", "by", "action", "target", "reason", as_json=as_json)
+
+
+def jobs(work: Sequence[Job], *, as_json: bool) -> None:
+    """Jobs, a line each."""
+    if as_json:
+        document(work)
+        return
+    rows = [(j.id, j.kind, j.state, f"{j.run_after:%Y-%m-%d %H:%M}", f"{j.attempts}", j.error) for j in work]
+    console().print(_table(rows, "id", "kind", "state", "due", "attempts", "error"))
 
 
 def profile(known: Profile, *, as_json: bool) -> None:
