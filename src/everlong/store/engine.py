@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from everlong.errors import StoreError
 from everlong.store.erase import erase
+from everlong.store.extractions import Extractions
 from everlong.store.facts import Facts
 from everlong.store.files import Files
 from everlong.store.index import Index
@@ -16,6 +17,7 @@ from everlong.store.jobs import Jobs
 from everlong.store.journal import Journal
 from everlong.store.messages import Messages
 from everlong.store.profiles import Profiles
+from everlong.store.proposals import Proposals
 from everlong.store.sessions import Sessions
 from everlong.store.sql import Compiler, Work
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from everlong.protocols import (
         Clock,
+        ExtractionShelf,
         FactShelf,
         FileShelf,
         IndexShelf,
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
         MessageShelf,
         NewId,
         ProfileShelf,
+        ProposalShelf,
         SessionShelf,
     )
     from everlong.records import Scope
@@ -67,6 +71,8 @@ class Unit:
     files: FileShelf
     jobs: JobShelf
     journal: JournalShelf
+    proposals: ProposalShelf
+    extractions: ExtractionShelf
     index: IndexShelf
 
     def __init__(self, work: Work, clock: Clock, new_id: NewId) -> None:
@@ -80,6 +86,8 @@ class Unit:
         self.files = Files(work, clock)
         self.jobs = Jobs(work, self._note)
         self.journal = Journal(work)
+        self.proposals = Proposals(work)
+        self.extractions = Extractions(work)
         self.index = Index(work)
 
     def erase(self, scope: Scope) -> dict[str, int]:

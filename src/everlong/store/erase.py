@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from everlong.records import Scope
     from everlong.store.sql import Work
 
-_TABLES: Final = ("vectors", "revisions", "facts", "messages", "sessions", "profiles", "files", "jobs", "journal")
-"""In this order: what hangs on a fact goes before the fact."""
+_OF_FACTS: Final = {"vectors": "id", "revisions": "id", "proposals": "target"}
+"""What hangs on a fact, and the column that names the fact; it goes before the fact."""
+_TABLES: Final = (
+    *_OF_FACTS,
+    *("facts", "messages", "sessions", "profiles", "files", "jobs", "journal", "extractions"),
+)
 
 
 def _doomed_fact(home: tuple[str, ...]) -> ColumnElement[bool]:
@@ -29,14 +33,15 @@ def _doomed_fact(home: tuple[str, ...]) -> ColumnElement[bool]:
 
 def _doomed(table: Table, named: tuple[str, ...]) -> ColumnElement[bool]:
     inside = sql.within(table, named)
-    if "session" not in named or table.name not in {"facts", "vectors", "revisions"}:
+    facts = schema.facts
+    if "session" not in named or table.name not in {"facts", *_OF_FACTS}:
         return inside
     home = named[:-1]
-    facts = schema.facts
     if table is facts:
         return _doomed_fact(home)
-    owners = exists().where(facts.c.org == table.c.org, facts.c.id == table.c.id, _doomed_fact(home))
-    return or_(inside, and_(table.c.kind == "fact", owners))
+    owner = table.c[_OF_FACTS[table.name]]
+    owners = exists().where(facts.c.org == table.c.org, facts.c.id == owner, _doomed_fact(home))
+    return or_(inside, and_(or_(table.c.kind == "fact", table.c.kind == "removal"), owners))
 
 
 @cache

@@ -6,21 +6,22 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import and_, bindparam, func, or_, select, update
+from sqlalchemy import bindparam, exists, select, update
 
 from everlong.errors import Conflict, InvalidInput, NotFound
-from everlong.records import Page
 from everlong.store import rows, sql
-from everlong.store.schema import facts
+from everlong.store.pages import Listing
+from everlong.store.schema import PLACE, facts, vectors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from sqlalchemy import ColumnElement
     from sqlalchemy.sql.base import Executable
 
     from everlong.protocols import Indexed, NewId
-    from everlong.records import Fact, FactStatus, Scope
+    from everlong.records import Fact, FactStatus, Page, Scope
     from everlong.store.sql import Work
 
 _KIND: Final = "fact"
@@ -38,6 +39,17 @@ _MARK: Final = (
 )
 _TERMS: Final = select(*(facts.c[n] for n in ("org", "agent", "user", "session", "terms"))).where(
     sql.visible(facts), _ID
+)
+_EMBEDDED: Final = exists().where(
+    vectors.c.kind == _KIND,
+    vectors.c.model == bindparam("w_model"),
+    *(vectors.c[name] == facts.c[name] for name in (*PLACE, "id")),
+)
+_PENDING: Final = (
+    select(*_COLUMNS)
+    .where(sql.exactly(facts), facts.c.status == "active", ~_EMBEDDED)
+    .order_by(facts.c.created_at, facts.c.id)
+    .limit(bindparam("most"))
 )
 
 
@@ -59,20 +71,21 @@ def _touch(size: int) -> Executable:
     return update(facts).where(sql.visible(facts), sql.one_of(facts.c.id, size)).values(changed)
 
 
-@cache
-def _list(*, status: bool, categories: int, cursor: bool, counting: bool) -> Executable:
+def _asked(*, status: bool, categories: int) -> list[ColumnElement[bool]]:
     asked = [sql.visible(facts)]
     if status:
         asked.append(facts.c.status == bindparam("w_status"))
     if categories:
         asked.append(sql.one_of(facts.c.category, categories))
-    if counting:
-        return select(func.count()).select_from(facts).where(*asked)
-    if cursor:
-        at = facts.c.created_at
-        asked.append(or_(at < bindparam("w_at"), and_(at == bindparam("w_at"), facts.c.id < bindparam("w_id"))))
-    newest = (facts.c.created_at.desc(), facts.c.id.desc(), facts.c.org.desc())
-    return select(*_COLUMNS).where(*asked).order_by(*newest).limit(bindparam("most"))
+    return asked
+
+
+_LIST: Final = Listing(
+    _COLUMNS,
+    (facts.c.created_at, facts.c.id, facts.c.org),
+    rows.to_fact,
+    lambda status, categories: _asked(status=status, categories=categories),
+)
 
 
 class Facts:
@@ -141,13 +154,7 @@ class Facts:
     ) -> Page[Fact]:
         size, values = next(sql.chunks(categories), (0, {}))
         asked: dict[str, Any] = sql.place(scope) | values | ({"w_status": status} if status else {})
-        shape = {"status": status is not None, "categories": size}
-        total = self._work.rows(_list(**shape, cursor=False, counting=True), **asked)[0][0]
-        after = dict(zip(("w_at", "w_id"), sql.parse_cursor(cursor), strict=True)) if cursor else {}
-        statement = _list(**shape, cursor=bool(cursor), counting=False)
-        found = [rows.to_fact(row) for row in self._work.rows(statement, **asked, **after, most=limit + 1)]
-        more = sql.cursor(rows.to_micros(found[limit - 1].created_at), found[limit - 1].id) if found[limit:] else ""
-        return Page(items=tuple(found[:limit]), total=total, next=more)
+        return _LIST(self._work, status is not None, size, cursor=cursor, limit=limit, **asked)
 
     def history(self, scope: Scope, fact_id: str) -> tuple[Fact, ...]:
         present = self.get(scope, fact_id)
@@ -172,6 +179,10 @@ class Facts:
             return False
         self._put_vectors(kept_at, fact_id, indexed)
         return True
+
+    def unembedded(self, scope: Scope, model: str, *, limit: int) -> tuple[Fact, ...]:
+        found = self._work.rows(_PENDING, **sql.place(scope), w_model=model, most=limit)
+        return tuple(map(rows.to_fact, found))
 
     def _bump(self, scope: Scope) -> int:
         return sql.bump(self._work, scope, _KIND, self._new_id("epoch"))

@@ -74,7 +74,9 @@ _STILL: Final = select(jobs.c.id).where(_HELD)
 _DONE: Final = jobs.delete().where(_HELD)
 _FREE: Final[dict[str, Any]] = {"worker": "", "lease_until": null()}
 _RETRY: Final = (
-    update(jobs).where(_HELD).values(state="waiting", run_after=bindparam("due"), error=bindparam("why"), **_FREE)
+    update(jobs)
+    .where(_HELD)
+    .values(state="waiting", run_after=bindparam("due"), attempts=bindparam("tries"), error=bindparam("why"), **_FREE)
 )
 _PARK: Final = update(jobs).where(_HELD).values(state="parked", error=bindparam("why"), **_FREE)
 _NEXT: Final = (
@@ -177,17 +179,10 @@ class Jobs:
         return freed
 
     def retry(self, job: Job, *, run_after: datetime, error: str) -> bool:
-        held, due = self._held(job), rows.to_micros(run_after)
-        key = {"w_org": job.scope.org, "w_kind": job.kind, "w_key": job.key}
-        kept = {"due": due, "first": rows.to_micros(job.first_at), "tries": job.attempts, "why": error}
-        if not self._still_held(job):
-            return False
-        if self._work.change(_NEXT, **key, **kept):
-            self._work.change(_DONE, **held)
-        else:
-            self._work.change(_RETRY, **held, due=due, why=error)
-        self._notify()
-        return True
+        return self._give_back(job, run_after, error, job.attempts)
+
+    def postpone(self, job: Job, *, run_after: datetime, reason: str) -> bool:
+        return self._give_back(job, run_after, reason, job.attempts - 1)
 
     def park(self, job: Job, *, error: str) -> bool:
         parked = bool(self._work.change(_PARK, **self._held(job), why=error))
@@ -227,6 +222,19 @@ class Jobs:
     def count(self, *, state: JobState | None = None, org: str | None = None) -> int:
         asked = ({"w_state": state} if state else {}) | ({} if org is None else {"w_org": org})
         return int(self._work.rows(_count(state=state is not None, org=org is not None), **asked)[0][0])
+
+    def _give_back(self, job: Job, run_after: datetime, why: str, tries: int) -> bool:
+        held = self._held(job)
+        if not self._still_held(job):
+            return False
+        told = {"due": rows.to_micros(run_after), "why": why, "tries": tries}
+        key = {"w_org": job.scope.org, "w_kind": job.kind, "w_key": job.key}
+        if self._work.change(_NEXT, **key, **told, first=rows.to_micros(job.first_at)):
+            self._work.change(_DONE, **held)
+        else:
+            self._work.change(_RETRY, **held, **told)
+        self._notify()
+        return True
 
     @staticmethod
     def _held(job: Job) -> dict[str, Any]:

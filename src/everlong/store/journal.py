@@ -5,17 +5,17 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import and_, bindparam, func, or_, select
+from sqlalchemy import ColumnElement, bindparam, select
 
 from everlong.errors import NotFound
-from everlong.records import Page
 from everlong.store import rows, sql
+from everlong.store.pages import Listing
 from everlong.store.schema import journal
 
 if TYPE_CHECKING:
     from sqlalchemy.sql.base import Executable
 
-    from everlong.records import Entry, Scope
+    from everlong.records import Entry, Page, Scope
     from everlong.store.sql import Work
 
 _COLUMNS: Final = rows.entry_columns()
@@ -27,16 +27,11 @@ def _get(named: tuple[str, ...]) -> Executable:
     return select(*_COLUMNS).where(sql.within(journal, named), journal.c.id == bindparam("w_id"))
 
 
-@cache
-def _list(named: tuple[str, ...], *, filters: tuple[str, ...], cursor: bool, counting: bool) -> Executable:
-    asked = [sql.within(journal, named), *(journal.c[name] == bindparam(f"w_{name}") for name in filters)]
-    if counting:
-        return select(func.count()).select_from(journal).where(*asked)
-    at = journal.c.at
-    if cursor:
-        asked.append(or_(at < bindparam("w_at"), and_(at == bindparam("w_at"), journal.c.id < bindparam("w_id"))))
-    newest = (at.desc(), journal.c.id.desc(), journal.c.org.desc())
-    return select(*_COLUMNS).where(*asked).order_by(*newest).limit(bindparam("most"))
+def _asked(named: tuple[str, ...], filters: tuple[str, ...]) -> list[ColumnElement[bool]]:
+    return [sql.within(journal, named), *(journal.c[name] == bindparam(f"w_{name}") for name in filters)]
+
+
+_LIST: Final = Listing(_COLUMNS, (journal.c.at, journal.c.id, journal.c.org), rows.to_entry, _asked)
 
 
 class Journal:
@@ -60,10 +55,4 @@ class Journal:
     ) -> Page[Entry]:
         filters = {name: value for name, value in (("target", target), ("action", action)) if value}
         asked: dict[str, Any] = sql.place(scope) | {f"w_{name}": value for name, value in filters.items()}
-        named, names = sql.named(scope), tuple(filters)
-        total = self._work.rows(_list(named, filters=names, cursor=False, counting=True), **asked)[0][0]
-        after = dict(zip(("w_at", "w_id"), sql.parse_cursor(cursor), strict=True)) if cursor else {}
-        statement = _list(named, filters=names, cursor=bool(cursor), counting=False)
-        found = [rows.to_entry(row) for row in self._work.rows(statement, **asked, **after, most=limit + 1)]
-        more = sql.cursor(rows.to_micros(found[limit - 1].at), found[limit - 1].id) if found[limit:] else ""
-        return Page(items=tuple(found[:limit]), total=total, next=more)
+        return _LIST(self._work, sql.named(scope), tuple(filters), cursor=cursor, limit=limit, **asked)

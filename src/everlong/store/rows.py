@@ -9,7 +9,23 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from everlong.errors import InvalidInput
-from everlong.records import Entry, Evidence, Fact, Job, MemoryFile, Message, Profile, Scope, Section, Session
+from everlong.records import (
+    Entry,
+    Evidence,
+    ExtractionRecord,
+    Fact,
+    Job,
+    MemoryFile,
+    Message,
+    Outcome,
+    Profile,
+    Proposal,
+    Scope,
+    Section,
+    Session,
+    Skipped,
+    Usage,
+)
 from everlong.store import schema
 from everlong.text import pack_terms
 
@@ -356,4 +372,74 @@ def to_job(row: Row) -> Job:
         worker=worker,
         error=error,
         payload=from_json(payload),
+    )
+
+
+# ------------------------------------------------------------------------------------------ proposals, extractions
+
+
+def proposal_columns() -> list[Column[Any]]:
+    return _ordered(schema.proposals, "id kind target reason by created_at payload")
+
+
+def from_proposal(proposal: Proposal) -> dict[str, Any]:
+    return {
+        **dict(zip(schema.PLACE, proposal.scope.parts, strict=True)),
+        **{name: getattr(proposal, name) for name in "id kind target reason by".split()},
+        "created_at": to_micros(proposal.created_at),
+        "payload": to_json(dict(proposal.payload)),
+    }
+
+
+def to_proposal(row: Row) -> Proposal:
+    org, agent, user, session, id_, kind, target, reason, by, created, payload = row
+    return Proposal(
+        id=id_,
+        scope=to_scope(org, agent, user, session),
+        kind=kind,
+        target=target,
+        reason=reason,
+        by=by,
+        created_at=to_time(created),
+        payload=from_json(payload),
+    )
+
+
+COSTS: Final = ("calls", "input_tokens", "output_tokens")
+"""What a model call costs: columns of an extraction and fields of :class:`Usage`."""
+
+
+def extraction_columns() -> list[Column[Any]]:
+    named = "id at extractor prompt messages decisions skipped raw calls input_tokens output_tokens milliseconds error"
+    return _ordered(schema.extractions, named)
+
+
+def from_extraction(record: ExtractionRecord) -> dict[str, Any]:
+    return {
+        **dict(zip(schema.PLACE, record.scope.parts, strict=True)),
+        **{name: getattr(record, name) for name in "id extractor prompt raw milliseconds error".split()},
+        **{name: getattr(record.usage, name) for name in COSTS},
+        "at": to_micros(record.at),
+        "messages": _encode(record.messages),
+        "decisions": _encode([[d.kind, d.reason, d.content, d.fact_id] for d in record.decisions]),
+        "skipped": _encode([[s.reason, s.raw] for s in record.skipped]),
+    }
+
+
+def to_extraction(row: Row) -> ExtractionRecord:
+    org, agent, user, session, id_, at, extractor, prompt, messages, decisions, skipped, raw = row[:12]
+    calls, taken, given, milliseconds, error = row[12:]
+    return ExtractionRecord(
+        id=id_,
+        scope=to_scope(org, agent, user, session),
+        at=to_time(at),
+        extractor=extractor,
+        prompt=prompt,
+        messages=tuple(json.loads(messages)),
+        decisions=tuple(Outcome(kind=k, reason=r, content=c, fact_id=f) for k, r, c, f in json.loads(decisions)),
+        skipped=tuple(Skipped(reason=reason, raw=piece) for reason, piece in json.loads(skipped)),
+        raw=raw,
+        usage=Usage(calls=calls, input_tokens=taken, output_tokens=given),
+        milliseconds=milliseconds,
+        error=error,
     )

@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Column, Double, Index, Integer, LargeBinary, MetaData, Table, Text, text
 
-HEAD: Final = "0001"
+HEAD: Final = "0002"
 """The revision that :data:`metadata` describes."""
 
 metadata: Final = MetaData()
@@ -128,6 +128,36 @@ journal: Final = Table(
     *_times("before", "after"),
 )
 Index("journal_by_time", *(journal.c[n] for n in (*PLACE, "at", "id")))
+
+proposals: Final = Table(
+    "proposals",
+    metadata,
+    *_words("org", "id", key=True),
+    *_words("agent", "user", "session", "kind", "target", "reason", "by", "payload"),
+    *_numbers("created_at"),
+)
+Index(
+    "proposals_one_pending",
+    *(proposals.c[n] for n in (*PLACE, "kind", "target")),
+    unique=True,
+    sqlite_where=text("kind <> 'call'"),
+    postgresql_where=text("kind <> 'call'"),
+)
+Index("proposals_by_time", *(proposals.c[n] for n in (*PLACE, "created_at", "id")))
+
+extractions: Final = Table(
+    "extractions",
+    metadata,
+    *_words("org", "id", key=True),
+    *_words("agent", "user", "session", "extractor", "prompt", "messages", "decisions", "skipped", "raw", "error"),
+    *_numbers("at", "calls", "input_tokens", "output_tokens"),
+    Column("milliseconds", Double, nullable=False),
+)
+Index("extractions_by_time", *(extractions.c[n] for n in (*PLACE, "at", "id")))
+Index(
+    "extractions_by_cost",  # holds all that a budget asks for, so that the sum never touches the records themselves
+    *(extractions.c[n] for n in ("org", "at", *PLACE[1:], "calls", "input_tokens", "output_tokens")),
+)
 
 buckets: Final = Table(
     "buckets",

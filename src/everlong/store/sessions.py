@@ -6,11 +6,11 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import and_, bindparam, case, func, or_, select, update
+from sqlalchemy import bindparam, case, func, select, update
 
 from everlong.errors import Conflict
-from everlong.records import Page
 from everlong.store import rows, sql
+from everlong.store.pages import Listing
 from everlong.store.schema import PLACE, buckets, sessions
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.base import Executable
 
     from everlong.protocols import NewId
-    from everlong.records import Message, Scope, Session
+    from everlong.records import Message, Page, Scope, Session
     from everlong.store.sql import Work
 
 _COLUMNS: Final = rows.session_columns()
@@ -60,17 +60,12 @@ def _fence(named: tuple[str, ...]) -> Executable:
     return update(sessions).where(sql.within(sessions, named)).values(epoch=bindparam("epoch"), extracted=_SAID)
 
 
-@cache
-def _list(*, cursor: bool, counting: bool) -> Executable:
-    asked = [sql.visible(sessions, home=True)]
-    if counting:
-        return select(func.count()).select_from(sessions).where(*asked)
-    at = sessions.c.updated_at
-    if cursor:
-        below = and_(at == bindparam("w_at"), sessions.c.session < bindparam("w_session"))
-        asked.append(or_(at < bindparam("w_at"), below))
-    newest = (at.desc(), sessions.c.session.desc())
-    return select(*_COLUMNS).where(*asked).order_by(*newest).limit(bindparam("most"))
+_LIST: Final = Listing(
+    _COLUMNS,
+    (sessions.c.updated_at, *(sessions.c[name] for name in ("session", "org", "agent", "user"))),
+    rows.to_session,
+    lambda: [sql.visible(sessions, home=True)],
+)
 
 
 def begin(work: Work, session: Scope, messages: Sequence[Message], epoch: str) -> None:
@@ -91,14 +86,7 @@ class Sessions:
         return None if found is None else rows.to_session(found)
 
     def list(self, scope: Scope, *, cursor: str = "", limit: int = 100) -> Page[Session]:
-        where = sql.home(scope)
-        total = self._work.rows(_list(cursor=False, counting=True), **where)[0][0]
-        after = dict(zip(("w_at", "w_session"), sql.parse_cursor(cursor), strict=True)) if cursor else {}
-        statement = _list(cursor=bool(cursor), counting=False)
-        found = [rows.to_session(row) for row in self._work.rows(statement, **where, **after, most=limit + 1)]
-        last = found[limit - 1] if found[limit:] else None
-        more = sql.cursor(rows.to_micros(last.updated_at), last.scope.session) if last else ""
-        return Page(items=tuple(found[:limit]), total=total, next=more)
+        return _LIST(self._work, cursor=cursor, limit=limit, **sql.home(scope))
 
     def advance(self, session: Session, *, extracted: int) -> Session:
         where = sql.place(session.scope)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from sqlalchemy import ColumnElement, Table, and_, bindparam, literal_column, select
 from sqlalchemy.dialects.postgresql import insert
 
-from everlong.errors import InvalidInput
 from everlong.store import schema
 
 if TYPE_CHECKING:
@@ -212,26 +211,6 @@ def keep(work: Work, scope: Scope, kind: str, owner: str, version: int, at: int,
 def kept(work: Work, scope: Scope, kind: str, owner: str) -> list[str]:
     """Bodies of the earlier versions, oldest first."""
     return [body for (body,) in work.rows(_KEPT, **place(scope), w_kind=kind, w_id=owner)]
-
-
-# ----------------------------------------------------------------------------------------------------------- cursors
-
-
-def cursor(at: int, identifier: str) -> str:
-    """Where a page ended: a time and an id, so that rows written meanwhile move nothing."""
-    return f"{at}:{identifier}"
-
-
-def parse_cursor(text: str) -> tuple[int, str]:
-    """The time and id of :func:`cursor`.
-
-    Raises:
-        InvalidInput: it was not made by this store.
-    """
-    at, colon, identifier = text.partition(":")
-    if not colon or not at.lstrip("-").isdecimal():
-        raise InvalidInput(f"cursor {text!r} was not given by this store; begin without one")
-    return int(at), identifier
 
 
 def width(record: Any) -> tuple[bool, ...]:
