@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from everlong.errors import Conflict, EmptyText, InvalidInput, NotFound
 from everlong.records import Fact, Page, Profile, Section
-from everlong.text import clean
+from everlong.text import clean, normal
 from everlong.write.apply import index_fact, name_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Reviewer:
     def approve(self, scope: Scope, *, by: Principal, proposal_id: str, content: str | None) -> Fact | Profile:
         """See :meth:`everlong.memory.Inbox.approve`."""
         wording = None if content is None else clean(content).strip()
-        if wording is not None and not wording:
+        if wording is not None and not normal(wording):
             msg = "the new wording is empty; leave it out to approve as it stands, or reject"
             raise EmptyText(msg)
         with self._store.write() as tx:
