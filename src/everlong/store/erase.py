@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from everlong.records import Scope
     from everlong.store.sql import Work
 
-_OF_FACTS: Final = {"vectors": "id", "revisions": "id", "proposals": "target"}
+_OF_FACTS: Final = {"vectors": "id", "revisions": "id", "proposals": "target", "journal": "target"}
 """What hangs on a fact, and the column that names the fact; it goes before the fact."""
 _TABLES: Final = (
     *_OF_FACTS,
-    *("facts", "messages", "sessions", "profiles", "files", "jobs", "journal", "extractions"),
+    *("facts", "messages", "sessions", "profiles", "files", "jobs", "extractions"),
 )
 
 
@@ -32,16 +32,15 @@ def _doomed_fact(home: tuple[str, ...]) -> ColumnElement[bool]:
 
 
 def _doomed(table: Table, named: tuple[str, ...]) -> ColumnElement[bool]:
-    inside = sql.within(table, named)
-    facts = schema.facts
+    facts, home = schema.facts, named[:-1]
     if "session" not in named or table.name not in {"facts", *_OF_FACTS}:
-        return inside
-    home = named[:-1]
+        return sql.within(table, named)
     if table is facts:
         return _doomed_fact(home)
     owner = table.c[_OF_FACTS[table.name]]
     owners = exists().where(facts.c.org == table.c.org, facts.c.id == owner, _doomed_fact(home))
-    return or_(inside, and_(or_(table.c.kind == "fact", table.c.kind == "removal"), owners))
+    hangs = and_(or_(table.c.kind == "fact", table.c.kind == "removal"), owners)
+    return and_(sql.within(table, home), or_(table.c.session == bindparam("w_session"), hangs))
 
 
 @cache

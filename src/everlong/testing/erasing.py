@@ -17,11 +17,13 @@ from everlong.testing.samples import (
     add_fact,
     at,
     entry,
+    extraction,
     file,
     indexed,
     job,
     message,
     profile,
+    proposal,
     say,
 )
 
@@ -44,6 +46,8 @@ def fill(tx: Transaction, scope: Scope, tag: str) -> None:
     tx.files.put(file("/notes.md", scope, b"two"), expected=1)
     tx.jobs.put(job(f"{tag}-j", talk, key=f"{tag}-k"), latest=at(60))
     tx.journal.append(entry(f"{tag}-e", scope, target=first.id), entry(f"{tag}-t", talk))
+    tx.proposals.put(proposal(f"{tag}-p", scope, kind="section", target="topOfMind", payload={"summary": "Kites."}))
+    tx.extractions.append(extraction(f"{tag}-x", talk))
 
 
 def left(tx: Transaction, scope: Scope) -> list[int]:
@@ -57,12 +61,15 @@ def left(tx: Transaction, scope: Scope) -> list[int]:
         sum(one.scope == scope for one in tx.files.list(scope)),
         len(tx.jobs.list(scope)),
         tx.journal.list(scope).total,
+        tx.proposals.list(scope).total,
+        tx.extractions.list(scope).total,
         len(tx.index.rows(scope, "fact", model="m").ids),
         len(tx.index.rows(scope, "message", model="m").ids),
     ]
 
 
-FULL = [1, 1, 1, 1, 1, 1, 2, 1, 1]
+FULL = [1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1]
+NONE = [0] * len(FULL)
 
 
 class EraseTests:
@@ -74,10 +81,10 @@ class EraseTests:
             assert left(tx, ANN) == FULL
         with store.write() as tx:
             counts = tx.erase(ANN)
-        assert sum(counts.values()) >= sum(FULL[:7])
+        assert sum(counts.values()) >= sum(FULL[:9])
         assert all(number >= 0 for number in counts.values())
         with store.read() as tx:
-            assert left(tx, ANN) == [0] * 9
+            assert left(tx, ANN) == NONE
             assert tx.messages.recent(TALK, limit=9) == ()
             assert tx.jobs.count() == 0
             with pytest.raises(NotFound):
@@ -101,8 +108,8 @@ class EraseTests:
         with store.write() as tx:
             tx.erase(ANN)
         with store.read() as tx:
-            assert left(tx, coder) == [0] * 9
-            assert left(tx, ANN) == [0] * 9
+            assert left(tx, coder) == NONE
+            assert left(tx, ANN) == NONE
             assert tx.facts.many(TALK, ["in-session"]) == {}
             assert tx.facts.get(ANN, "wide-f").scope == wide
 
@@ -131,6 +138,12 @@ class EraseTests:
             add_fact(tx, "only-here", TALK, session="talk")
             add_fact(tx, "his", BOB, session="talk")
             tx.jobs.put(job("walk-j", WALK, key="walk"), latest=at(60))
+            tx.extractions.append(extraction("walk-x", WALK))
+            for target in ("ann-f", "walked", "by-hand", "only-here"):
+                tx.proposals.put(proposal(f"p-{target}", target=target))
+            tx.proposals.put(proposal("p-talk", TALK, kind="call", target="forget"))
+            tx.journal.append(entry("e-walked", kind="fact", target="walked"), entry("e-kept", target="ann-f"))
+            tx.journal.append(entry("e-learned", kind="fact", target="ann-f", reason="She said so."))
         with store.write() as tx:
             tx.erase(TALK)
         with store.read() as tx:
@@ -142,6 +155,9 @@ class EraseTests:
             assert tx.sessions.get(WALK) is not None
             assert [one.id for one in tx.jobs.list(ANN)] == ["walk-j"]
             assert [one.id for one in tx.journal.list(TALK).items] == []
+            assert {one.id for one in tx.journal.list(ANN).items} == {"ann-e", "e-walked", "e-kept"}
+            assert {one.id for one in tx.proposals.list(ANN).items} == {"ann-p", "p-walked", "p-by-hand"}
+            assert [one.id for one in tx.extractions.list(ANN).items] == ["walk-x"]
             assert tx.profiles.get(ANN).version == 1
             assert tx.files.get(ANN, "/notes.md").content == b"two"
 
@@ -153,7 +169,7 @@ class EraseTests:
         with store.write() as tx:
             tx.erase(Scope(org="acme"))
         with store.read() as tx:
-            assert left(tx, ANN) == [0] * 9
+            assert left(tx, ANN) == NONE
             assert left(tx, elsewhere) == FULL
 
     def test_what_was_erased_can_be_begun_anew(self, store: Store) -> None:

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from everlong.protocols import Indexed
-from everlong.records import Entry, Fact, Job, MemoryFile, Message, Profile, Scope, Section
+from everlong.records import (
+    Entry,
+    ExtractionRecord,
+    Fact,
+    Job,
+    MemoryFile,
+    Message,
+    Profile,
+    Proposal,
+    Scope,
+    Section,
+    Usage,
+)
 from everlong.text import terms
 
 if TYPE_CHECKING:
@@ -26,12 +38,14 @@ __all__ = [
     "add_fact",
     "at",
     "entry",
+    "extraction",
     "fact",
     "file",
     "indexed",
     "job",
     "message",
     "profile",
+    "proposal",
     "say",
 ]
 
@@ -143,3 +157,15 @@ def entry(entry_id: str, scope: Scope = ANN, *, seconds: float = 0, **changes: A
     """A line of the journal."""
     made: dict[str, Any] = {"by": "ann", "action": "add"}
     return Entry(id=entry_id, at=at(seconds), scope=scope, **(made | changes))
+
+
+def proposal(proposal_id: str = "p1", scope: Scope = ANN, *, seconds: float = 0, **changes: Any) -> Proposal:
+    """A change that waits for a person; each for a target of its own."""
+    made: dict[str, Any] = {"kind": "removal", "target": f"f-{proposal_id}", "reason": "out of date", "by": "llm"}
+    return Proposal(id=proposal_id, scope=scope, created_at=at(seconds), **(made | changes))
+
+
+def extraction(record_id: str = "x1", scope: Scope = TALK, *, seconds: float = 0, **changes: Any) -> ExtractionRecord:
+    """An extraction of one call, 100 tokens read and 10 written."""
+    made: dict[str, Any] = {"extractor": "llm", "usage": Usage(calls=1, input_tokens=100, output_tokens=10)}
+    return ExtractionRecord(id=record_id, scope=scope, at=at(seconds), **(made | changes))

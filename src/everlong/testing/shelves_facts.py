@@ -257,6 +257,28 @@ class FactTests:
         with store.read() as tx:
             assert tx.index.rows(ANN, "fact", model="m").vectors == [None]
 
+    def test_unembedded_names_active_facts_that_lack_a_vector_of_the_model(self, store: Store) -> None:
+        ready = indexed("f1 is a fact.", model="m", vectors=[[1, 0]])
+        with store.write() as tx:
+            for i in range(4):
+                add_fact(tx, f"f{i}", seconds=9 - i)
+            add_fact(tx, "held", status="held")
+            add_fact(tx, "wide", Scope(org="acme"))
+            add_fact(tx, "here", TALK)
+            add_fact(tx, "his", BOB)
+            tx.facts.set_vectors(ANN, "f1", ready)
+            tx.facts.revise(replace(tx.facts.get(ANN, "f2"), status="retired"), expected=1)
+        with store.read() as tx:
+            assert [one.id for one in tx.facts.unembedded(ANN, "m", limit=9)] == ["f3", "f0"]
+            assert [one.id for one in tx.facts.unembedded(ANN, "m", limit=1)] == ["f3"]
+            assert [one.id for one in tx.facts.unembedded(ANN, "other", limit=9)] == ["f3", "f1", "f0"]
+            assert [one.id for one in tx.facts.unembedded(TALK, "m", limit=9)] == ["here"]
+        with store.write() as tx:
+            changed = replace(tx.facts.get(ANN, "f1"), content="f1 is new.")
+            tx.facts.revise(changed, expected=1, indexed=indexed(changed.content))
+        with store.read() as tx:
+            assert [one.id for one in tx.facts.unembedded(ANN, "m", limit=9)] == ["f3", "f1", "f0"]
+
 
 def names(page: Page[Fact]) -> list[str]:
     """Ids of a page in order."""

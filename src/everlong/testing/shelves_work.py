@@ -136,6 +136,7 @@ class JobTests:
         with store.write() as tx:
             assert tx.jobs.done(lost) is False
             assert tx.jobs.retry(lost, run_after=at(0), error="late") is False
+            assert tx.jobs.postpone(lost, run_after=at(0), reason="late") is False
             assert tx.jobs.park(lost, error="late") is False
             assert tx.jobs.count(state="running") == 1
             assert tx.jobs.done(again) is True
@@ -177,6 +178,39 @@ class JobTests:
             (only,) = tx.jobs.list(ANN)
         assert only.state == "waiting"
         assert claimed(store, 60).state == "running"
+
+    def test_a_postponed_job_waits_and_its_attempt_does_not_count(self, store: Store) -> None:
+        put(store, job())
+        for round_ in range(3):
+            got = claimed(store, round_ * 30)
+            assert got.attempts == 1
+            with store.write() as tx:
+                assert tx.jobs.postpone(got, run_after=at(round_ * 30 + 30), reason="budget 用完了") is True
+                assert tx.jobs.postpone(got, run_after=at(0), reason="again") is False
+                (waiting,) = tx.jobs.list(ANN)
+                assert take(tx, round_ * 30 + 29) is None
+            assert (waiting.state, waiting.attempts, waiting.error) == ("waiting", 0, "budget 用完了")
+            assert (waiting.worker, waiting.lease_until) == ("", None)
+
+    def test_postponing_keeps_the_attempts_that_failed_before(self, store: Store) -> None:
+        put(store, job())
+        with store.write() as tx:
+            got = take(tx)
+            assert got is not None
+            tx.jobs.retry(got, run_after=at(10), error="busy")
+        got = claimed(store, 10)
+        with store.write() as tx:
+            tx.jobs.postpone(got, run_after=at(20), reason="budget")
+        assert claimed(store, 20).attempts == 2
+
+    def test_postponing_merges_with_the_one_that_waits(self, store: Store) -> None:
+        put(store, job("j1"))
+        got = claimed(store, 1)
+        put(store, job("j2", seconds=5, first_at=at(2)))
+        with store.write() as tx:
+            assert tx.jobs.postpone(got, run_after=at(30), reason="budget") is True
+            (only,) = tx.jobs.list(ANN)
+        assert (only.state, only.run_after, only.attempts, only.error) == ("waiting", at(30), 0, "budget")
 
     def test_a_parked_job_waits_for_people(self, store: Store) -> None:
         put(store, job())

@@ -16,8 +16,10 @@ which promise is broken. The chapters can be inherited one by one while a store 
 from __future__ import annotations
 
 from everlong.testing.erasing import EraseTests
+from everlong.testing.paging import PagingTests
 from everlong.testing.shelves_facts import FactTests
 from everlong.testing.shelves_kept import FileTests, JournalTests, ProfileTests
+from everlong.testing.shelves_review import ExtractionTests, ProposalTests
 from everlong.testing.shelves_search import IndexTests
 from everlong.testing.shelves_talk import MessageTests, SessionTests
 from everlong.testing.shelves_work import JobTests
@@ -34,6 +36,9 @@ class StoreTests(
     FileTests,
     JobTests,
     JournalTests,
+    ProposalTests,
+    ExtractionTests,
+    PagingTests,
     IndexTests,
     EraseTests,
     TransactionTests,

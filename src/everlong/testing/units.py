@@ -11,7 +11,7 @@ import pytest
 
 from everlong.errors import Conflict
 from everlong.records import Scope
-from everlong.testing.erasing import FULL, fill, left
+from everlong.testing.erasing import FULL, NONE, fill, left
 from everlong.testing.samples import ANN, ODD_NAMES, TALK, add_fact, at, job, say
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class TransactionTests:
             assert left(tx, ANN) == FULL
             1 / 0  # noqa: B018
         with store.read() as tx:
-            assert left(tx, ANN) == [0] * 9
+            assert left(tx, ANN) == NONE
             assert tx.jobs.count() == 0
             assert not any(one.number for one in tx.index.revisions(ANN, ["fact", "message"]).values())
 
