@@ -174,6 +174,7 @@ def build(
     background = Background(
         store=store,
         applier=applier,
+        index=index,
         embedder=embedder,
         extractor=extractor,
         clock=clock,

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from everlong.records import Scope
+    from everlong.records import Scope, Usage
 
 __all__ = [
     "AccessDenied",
@@ -128,10 +128,11 @@ class TooLarge(EverlongError):
 
 
 class ModelError(EverlongError):
-    """A chat or embedding model failed, timed out or refused."""
+    """A chat or embedding model failed, timed out or refused; ``usage`` is what it cost all the same, if known."""
 
     status = 502
     exit_code = 7
+    usage: Usage | None = None
 
 
 class UnusableExtraction(ModelError):

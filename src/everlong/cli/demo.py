@@ -111,7 +111,8 @@ def _perform(memory: Memory, clock: _StageClock, script: Play) -> dict[str, Any]
 def _learned(memory: Memory, script: Play) -> dict[str, Any]:
     scoped = memory.at(Scope(user=script.user))
     entries = scoped.journal(limit=100).items
-    skipped = [each for e in entries if e.action == "extract" for each in e.payload["skipped"]]
+    records = scoped.extractions(limit=100).items
+    skipped = [{"reason": each.reason, "text": each.raw} for record in records for each in record.skipped]
     decisions = [
         {"action": e.action, "reason": e.reason, "fact": scoped.fact(e.target)}
         for e in reversed(entries)

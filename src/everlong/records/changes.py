@@ -84,13 +84,19 @@ class Batch:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
     """What an extractor answers. ``sections`` maps a section's name to its new summary; ``raw`` is the answer
-    as the model gave it, kept for diagnosis."""
+    as the model gave it, kept for diagnosis; ``prompt`` is the version of the rules it was asked with.
+
+    ``taken`` is how many of the batch's messages it read, from the first on; ``None`` means all. The rest of the
+    batch is read by the next extraction, so an extractor takes what fits into its window and loses nothing.
+    """
 
     candidates: tuple[Candidate, ...] = ()
     sections: Mapping[str, str] = field(default_factory=dict, hash=False)
     removals: tuple[Removal, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     extractor: str = ""
+    prompt: str = ""
+    taken: int | None = None
     raw: str = ""
     usage: Usage = field(default_factory=Usage)
 
@@ -163,13 +169,15 @@ AddStatus = Literal["queued", "duplicate", "nothing"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Added:
     """What :meth:`add` stored. ``status`` is ``queued`` (stored, extraction waits as ``job_id``), ``duplicate``
-    (all of it was known) or ``nothing`` (none of it is worth keeping; ``ignored`` says why)."""
+    (all of it was known) or ``nothing`` (none of it is worth keeping; ``ignored`` says why). ``redacted`` counts, by
+    kind, what was taken out of the text before it was stored."""
 
     status: AddStatus
     message_ids: tuple[str, ...] = ()
     duplicates: tuple[str, ...] = ()
     ignored: tuple[Skipped, ...] = ()
     job_id: str = ""
+    redacted: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

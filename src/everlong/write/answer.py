@@ -7,8 +7,9 @@ import json
 import math
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
+from zoneinfo import ZoneInfo
 
 from everlong import text
 from everlong.errors import UnusableExtraction
@@ -17,7 +18,7 @@ from everlong.records import SECTIONS, Skipped
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["Answer", "Proposal", "parse"]
+__all__ = ["Answer", "Statement", "parse"]
 
 _LEVELS: Final = {"high": 0.9, "medium": 0.7, "low": 0.5, "高": 0.9, "中": 0.7, "低": 0.5}
 _MISSING: Final = 0.5
@@ -29,8 +30,11 @@ _TRIES: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
-    """One fact as the model gave it; ``message`` and ``replaces`` are its names, not ours."""
+class Statement:
+    """One fact as the model gave it; ``message`` and ``replaces`` are its names, not ours.
+
+    ``scope`` is ``user``, ``agent`` or ``conversation``, ``durability`` what the model said of it.
+    """
 
     content: str
     category: str = "context"
@@ -39,7 +43,8 @@ class Proposal:
     quote: str = ""
     valid_from: datetime | None = None
     valid_until: datetime | None = None
-    session_only: bool = False
+    scope: str = "user"
+    durability: str = ""
     replaces: tuple[str, ...] = ()
 
 
@@ -47,17 +52,18 @@ class Proposal:
 class Answer:
     """What could be read of an answer; ``skipped`` is the rest."""
 
-    facts: tuple[Proposal, ...] = ()
+    facts: tuple[Statement, ...] = ()
     removals: tuple[str, ...] = ()
     sections: Mapping[str, str]
     skipped: tuple[Skipped, ...] = ()
     raw: str = ""
 
 
-def parse(answer: str | Sequence[Any]) -> Answer:
+def parse(answer: str | Sequence[Any], *, zone: str = "UTC") -> Answer:
     """The first update in an answer (text or content blocks): the object of the update contract, or a list of facts.
 
-    A missing confidence counts 0.5; high, medium and low count 0.9, 0.7 and 0.5.
+    A missing confidence counts 0.5; high, medium and low count 0.9, 0.7 and 0.5. Dates without a zone are days of
+    ``zone``; an end that is only a date is the end of that day.
 
     Raises:
         UnusableExtraction: no update is found, or malformed facts come with removals, which would only destroy.
@@ -67,7 +73,7 @@ def parse(answer: str | Sequence[Any]) -> Answer:
     if update is None:
         raise UnusableExtraction("no JSON update in it", raw)
     skipped: list[Skipped] = []
-    facts = _facts(update.get("newFacts"), skipped)
+    facts = _facts(update.get("newFacts"), ZoneInfo(zone), skipped)
     malformed = bool(skipped) and not facts
     removals = _removals(update.get("factsToRemove"), skipped)
     if malformed and removals:
@@ -137,7 +143,7 @@ def _balanced(raw: str, start: int) -> int:
     return start
 
 
-def _facts(value: object, skipped: list[Skipped]) -> tuple[Proposal, ...]:
+def _facts(value: object, zone: ZoneInfo, skipped: list[Skipped]) -> tuple[Statement, ...]:
     items = [value] if isinstance(value, dict) else value if isinstance(value, list) else []
     if value is not None and not isinstance(value, (dict, list)):
         skipped.append(Skipped(reason="newFacts is no list", raw=_shown(value)))
@@ -151,23 +157,37 @@ def _facts(value: object, skipped: list[Skipped]) -> tuple[Proposal, ...]:
         if confidence is None:
             skipped.append(Skipped(reason="confidence is no number from 0 to 1", raw=_shown(item)))
             continue
-        found.append(_proposal(item, content, confidence))
+        found.append(_statement(item, content, confidence, zone))
+        skipped.extend(
+            Skipped(reason=f"{end} is no ISO date", raw=_shown(item[end]))
+            for end in ("valid_from", "valid_until")
+            if item.get(end) not in (None, "", "null") and _date(item[end], zone) is None
+        )
     return tuple(found)
 
 
-def _proposal(item: dict[str, Any], content: str, confidence: float) -> Proposal:
+def _statement(item: dict[str, Any], content: str, confidence: float, zone: ZoneInfo) -> Statement:
     replaces = item.get("replaces")
-    return Proposal(
+    since, until = _date(item.get("valid_from"), zone), _date(item.get("valid_until"), zone, end=True)
+    return Statement(
         content=content,
         category=_text(item.get("category")) or _text(item.get("memory_type")) or "context",
         confidence=confidence,
-        message=_text(item.get("message")),
+        message=_text(item.get("message")).strip(),
         quote=_text(item.get("quote")),
-        valid_from=_date(item.get("valid_from")),
-        valid_until=_date(item.get("valid_until")),
-        session_only=item.get("session_only") is True,
+        valid_from=since,
+        valid_until=until if since is None or until is None or until > since else None,
+        scope=_scope(item),
+        durability=_text(item.get("durability")).strip().lower(),
         replaces=tuple(r for r in replaces if isinstance(r, str)) if isinstance(replaces, list) else (),
     )
+
+
+def _scope(item: dict[str, Any]) -> str:
+    named = _text(item.get("scope")).strip().lower()
+    if item.get("session_only") is True or named in {"conversation", "session"}:
+        return "conversation"
+    return "agent" if named == "agent" else "user"
 
 
 def _confidence(value: object) -> float | None:
@@ -188,10 +208,13 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _date(value: object) -> datetime | None:
+def _date(value: object, zone: ZoneInfo, *, end: bool = False) -> datetime | None:
+    named = _text(value).strip()
     try:
-        moment = datetime.fromisoformat(_text(value))
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        moment = datetime.fromisoformat(named)
+        if end and len(named) <= len("2026-01-31"):
+            moment += timedelta(days=1)
+        return (moment.replace(tzinfo=zone) if moment.tzinfo is None else moment).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
 

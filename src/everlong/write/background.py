@@ -2,43 +2,80 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from everlong.errors import Conflict
-from everlong.records import Batch, ChangeSet, Extraction, Job, Scope, Session
+from everlong.errors import Conflict, ModelError, UnusableExtraction
+from everlong.records import (
+    Batch,
+    Change,
+    ChangeSet,
+    Extraction,
+    ExtractionRecord,
+    Job,
+    Message,
+    Outcome,
+    Scope,
+    Session,
+    Usage,
+)
 from everlong.write.apply import index_fact, index_message, job_key, kept_at, words_for_vector
+from everlong.write.nearby import nearby
 
 if TYPE_CHECKING:
-    from everlong.protocols import Clock, Embedder, Extractor, NewId, Store, Transaction
+    from everlong.protocols import Clock, Embedder, Extractor, Index, NewId, Store, Transaction
     from everlong.write.apply import Applier
 
 __all__ = ["Background"]
 
 _BATCH: Final = 20
-"""Messages in one extraction, few enough for a model's window; what is left over makes another job."""
+"""Messages in one extraction at most; an extractor may take fewer. What is left over makes another job."""
 _CONTEXT: Final = 4
 """Messages before the batch that an extractor sees for understanding."""
 _EMBED_BATCH: Final = 64
 _ATTEMPTS: Final = 3
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What an extractor answered to a batch, and how long it took."""
+
+    batch: Batch
+    extraction: Extraction
+    milliseconds: float
+
+    def answers(self, batch: Batch) -> bool:
+        """Whether it is an answer to the same messages."""
+        return [m.id for m in self.batch.messages] == [m.id for m in batch.messages]
+
+
 class Background:
-    """The tasks ``embed`` and ``extract``."""
+    """The tasks ``embed`` and ``extract``.
+
+    ``daily_tokens`` bounds what extraction may use for one user in one day (UTC), input and output together; 0 means
+    no bound. Work over it waits for the next day. It is looked at before a call, so one call may exceed it.
+    """
 
     def __init__(
         self,
         *,
         store: Store,
         applier: Applier,
+        index: Index,
         embedder: Embedder | None,
         extractor: Extractor,
         clock: Clock,
         new_id: NewId,
         zone: str = "UTC",
+        daily_tokens: int = 0,
     ) -> None:
-        self._store, self._applier, self._embedder, self._extractor = store, applier, embedder, extractor
-        self._clock, self._new_id, self._zone = clock, new_id, zone
+        self._store, self._applier, self._index = store, applier, index
+        self._embedder, self._extractor = embedder, extractor
+        self._clock, self._new_id, self._zone, self._daily_tokens = clock, new_id, zone, daily_tokens
+
+    # ---------------------------------------------------------------------------------------------------- embed
 
     def embed(self, job: Job) -> None:
         """Task ``embed``: gives every message and fact kept at the job's scope that lacks a vector its vector."""
@@ -55,7 +92,7 @@ class Background:
 
     def _pending(self, tx: Transaction, home: Scope) -> bool:
         model = self._model
-        return bool(tx.messages.unembedded(home, model, limit=1)) or bool(self._facts_without_vector(tx, home))
+        return bool(tx.messages.unembedded(home, model, limit=1)) or bool(tx.facts.unembedded(home, model, limit=1))
 
     @property
     def _model(self) -> str:
@@ -75,49 +112,90 @@ class Background:
                 for m, row in zip(messages, indexed, strict=True)
             )
 
-    def _facts_without_vector(self, tx: Transaction, home: Scope) -> list[str]:
-        rows = tx.index.rows(home, "fact", model=self._model)
-        return [i for i, live, v in zip(rows.ids, rows.live, rows.vectors, strict=True) if live and v is None]
-
     def _embed_facts(self, home: Scope) -> int:
         with self._store.read() as tx:
-            missing = self._facts_without_vector(tx, home)[:_EMBED_BATCH]
-            facts = list(tx.facts.many(home, missing).values())
+            facts = tx.facts.unembedded(home, self._model, limit=_EMBED_BATCH)
         if not facts:
             return 0
         indexed = self._applier.with_vectors([index_fact(f) for f in facts], [f.content for f in facts])
         with self._store.write() as tx:
             return sum(tx.facts.set_vectors(f.scope, f.id, row) for f, row in zip(facts, indexed, strict=True))
 
+    # -------------------------------------------------------------------------------------------------- extract
+
     def extract(self, job: Job) -> None:
         """Task ``extract``: turns a conversation's new messages into facts, exactly once in effect.
+
+        An answer is kept over a conflict: the model is asked again only when the messages themselves are others.
 
         Raises:
             ModelError: the extractor's model failed; the job should be tried again.
             Conflict: others kept changing the same memory; the job should be tried again.
         """
-        for attempt in range(_ATTEMPTS):
+        asked: _Asked | None = None
+        for attempt in range(1, _ATTEMPTS + 1):
+            state, batch = self._read_batch(job.scope)
+            if state is None or not batch.messages:
+                with self._store.write() as tx:
+                    tx.jobs.done(job)
+                return
+            if asked is None or not asked.answers(batch):
+                if _worthwhile(batch) and self._over_the_day(job):
+                    return
+                asked = self._ask(state, batch)
             try:
-                return self._extract(job)
-            except Conflict:
-                if attempt == _ATTEMPTS - 1:
+                self._land(job, state, batch, asked)
+            except Conflict as conflict:
+                if attempt == _ATTEMPTS:
+                    self._record(state, self._recorded(asked, error=f"Conflict: {conflict}"))
                     raise
-        return None
+            else:
+                return
 
-    def _extract(self, job: Job) -> None:
-        state, batch = self._read_batch(job.scope)
-        if state is None or not batch.messages:
-            with self._store.write() as tx:
-                tx.jobs.done(job)
-            return
-        worthwhile = any(m.role == "user" and "trivial" not in m.signals for m in batch.messages)
-        extraction = self._extractor.extract(batch) if worthwhile else Extraction(extractor="skipped: trivial turns")
+    def _over_the_day(self, job: Job) -> bool:
+        """Whether the day's tokens are used up; the job then waits for the next day, at no attempt."""
+        if not self._daily_tokens:
+            return False
+        today = self._clock().replace(hour=0, minute=0, second=0, microsecond=0)
+        user = replace(job.scope.home, agent="") if job.scope.user else job.scope.home
+        with self._store.read() as tx:
+            usage = tx.extractions.usage(user, since=today)
+        used = usage.input_tokens + usage.output_tokens
+        if used < self._daily_tokens:
+            return False
+        reason = f"{used} tokens were used for {user} today; daily_tokens is {self._daily_tokens}"
+        with self._store.write() as tx:
+            tx.jobs.postpone(job, run_after=today + timedelta(days=1), reason=reason)
+        return True
+
+    def _ask(self, state: Session, batch: Batch) -> _Asked:
+        if not _worthwhile(batch):
+            return _Asked(batch, Extraction(extractor="skipped: trivial turns"), 0.0)
+        begun = time.perf_counter()
+        shown = replace(batch, facts=nearby(batch, store=self._store, index=self._index, embedder=self._embedder))
+        try:
+            extraction = self._extractor.extract(shown)
+        except ModelError as error:
+            raw = error.raw if isinstance(error, UnusableExtraction) else ""
+            failed = Extraction(extractor=self._extractor.name, raw=raw, usage=error.usage or Usage())
+            asked = _Asked(batch, failed, _since(begun))
+            self._record(state, self._recorded(asked, error=f"{type(error).__name__}: {error}"))
+            raise
+        return _Asked(batch, extraction, _since(begun))
+
+    def _land(self, job: Job, state: Session, batch: Batch, asked: _Asked) -> None:
+        """Stores what came of an answer, moves the watermark over what was read, and ends the job: all or nothing."""
+        extraction = asked.extraction
+        batch = replace(batch, messages=_taken(batch, extraction))
         changes, indexed = self._applier.decide(extraction, batch)
+        record = self._recorded(asked, changes=changes)
+        by = f"extractor:{extraction.extractor}"
         with self._store.write() as tx:
             last = batch.messages[-1].position
             tx.sessions.advance(state, extracted=last)
-            self._applier.apply(tx, changes, indexed, batch.profile, by=f"extractor:{extraction.extractor}")
-            self._record_extraction(tx, job, batch, extraction, changes)
+            self._applier.apply(tx, changes, indexed, batch.profile, by=by)
+            tx.extractions.append(record)
+            self._applier.journal(tx, batch.scope, by, "extract", kind="extraction", target=record.id)
             if not tx.jobs.done(job):
                 raise Conflict(f"job {job.id}", expected=job.worker, actual="another worker")
             if tx.messages.after(job.scope, last, limit=1):
@@ -148,21 +226,61 @@ class Background:
             )
         return state, batch
 
-    def _record_extraction(
-        self, tx: Transaction, job: Job, batch: Batch, extraction: Extraction, changes: ChangeSet
-    ) -> None:
-        """One journal entry per batch: what was read, what the extractor answered, what it cost."""
-        counts: dict[str, int] = {}
-        for change in changes.changes:
-            counts[change.kind] = counts.get(change.kind, 0) + 1
-        payload = {
-            "messages": [message.id for message in batch.messages],
-            "decisions": counts,
-            "skipped": [{"reason": s.reason, "text": s.raw} for s in extraction.skipped],
-            "calls": extraction.usage.calls,
-            "input_tokens": extraction.usage.input_tokens,
-            "output_tokens": extraction.usage.output_tokens,
-            "raw": extraction.raw,
-        }
-        by = f"extractor:{extraction.extractor}"
-        self._applier.journal(tx, batch.scope, by, "extract", kind="session", target=job.id, payload=payload)
+    # --------------------------------------------------------------------------------------------------- record
+
+    def _recorded(self, asked: _Asked, *, changes: ChangeSet | None = None, error: str = "") -> ExtractionRecord:
+        extraction = asked.extraction
+        return ExtractionRecord(
+            id=self._new_id("ext"),
+            scope=asked.batch.scope,
+            at=self._clock(),
+            extractor=extraction.extractor,
+            prompt=extraction.prompt,
+            messages=tuple(m.id for m in _taken(asked.batch, extraction)),
+            decisions=_outcomes(changes) if changes else (),
+            skipped=extraction.skipped,
+            raw=extraction.raw,
+            usage=extraction.usage,
+            milliseconds=asked.milliseconds,
+            error=error,
+        )
+
+    def _record(self, state: Session, record: ExtractionRecord) -> None:
+        """Keeps the record of what failed, unless the conversation was cleared or erased meanwhile."""
+        with self._store.write() as tx:
+            present = tx.sessions.get(record.scope)
+            if present is not None and present.epoch == state.epoch:
+                tx.extractions.append(record)
+
+
+def _worthwhile(batch: Batch) -> bool:
+    """Whether the user said anything that may hold a fact."""
+    return any(m.role == "user" and "trivial" not in m.signals for m in batch.messages)
+
+
+def _taken(batch: Batch, extraction: Extraction) -> tuple[Message, ...]:
+    """What an extractor read: at least one message, or the work would never end."""
+    return batch.messages if extraction.taken is None else batch.messages[: max(extraction.taken, 1)]
+
+
+def _outcomes(changes: ChangeSet) -> tuple[Outcome, ...]:
+    """A line for each decision: what it was about, and the fact that came of it or was touched."""
+    return tuple(
+        Outcome(
+            kind=change.kind,
+            reason=change.reason,
+            content=_about(change),
+            fact_id=change.fact.id if change.fact else "",
+        )
+        for change in changes.changes
+    )
+
+
+def _about(change: Change) -> str:
+    if change.fact is not None:
+        return change.fact.content
+    return change.candidate.content if change.candidate is not None else change.summary
+
+
+def _since(begun: float) -> float:
+    return (time.perf_counter() - begun) * 1000

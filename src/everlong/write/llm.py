@@ -1,28 +1,37 @@
-"""Extraction by a chat model: one call for a batch, names instead of ids, everything from outside as data."""
+"""Extraction by a chat model in one call: aliases instead of ids, everything from outside as data."""
 
 from __future__ import annotations
 
-import re
-from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
-from everlong import text
-from everlong.protocols import ChatTurn
-from everlong.records import CATEGORIES, SECTIONS, Batch, Candidate, Evidence, Extraction, Message, Removal, Skipped
-from everlong.write.answer import Answer, Proposal, parse
+from everlong.errors import UnusableExtraction
+from everlong.records import CATEGORIES, SECTIONS, Batch, Candidate, Evidence, Extraction, Removal, Skipped
+from everlong.write.answer import parse
+from everlong.write.prompt import block, escaped, fitting, line, load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from everlong.protocols import ChatModel
+    from everlong.records import Fact, Message, Profile
+    from everlong.write.answer import Answer, Statement
 
-__all__ = ["SCHEMA", "LLMExtractor"]
+__all__ = ["WINDOW", "LLMExtractor", "candidate", "shown_facts"]
 
-_WINDOW: Final = 8_000
-_EDGE: Final = 500
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{512,}={0,2}")
-_VERSION: Final = re.compile(r"\s*<!-- version: (\S+) -->\s*")
+WINDOW: Final = 8_000
+"""Tokens of new messages in one call; a message alone takes half of it at most."""
+_IN_CONTEXT: Final = 100
+_IN_FACT: Final = 150
+_IN_SECTION: Final = 600
+_IN_ATTRIBUTE: Final = 50
+_IMPORTANCE: Final[Mapping[str, float]] = {"lasting": 0.7, "current": 0.5, "brief": 0.3}
+_HINTS: Final = {
+    "correction": "corrects something: prefer category correction, with what was wrong and what is right",
+    "reinforcement": "confirms that something was right: it may be a preference or behavior",
+    "remember": "asks for something to be remembered",
+}
 
 
 def _object(**properties: Any) -> dict[str, Any]:
@@ -37,155 +46,146 @@ def _object(**properties: Any) -> dict[str, Any]:
 _DATE: Final = {"type": ["string", "null"]}
 _NAMES: Final = {"type": "array", "items": {"type": "string"}}
 _PART: Final = _object(shouldUpdate={"type": "boolean"}, summary={"type": "string"})
-SCHEMA: Final[Mapping[str, Any]] = _object(
-    newFacts={
-        "type": "array",
-        "items": _object(
-            message={"type": "string"},
-            quote={"type": "string"},
-            content={"type": "string"},
-            category={"type": "string"},
-            confidence={"type": "number"},
-            valid_from=_DATE,
-            valid_until=_DATE,
-            session_only={"type": "boolean"},
-            replaces=_NAMES,
-        ),
-    },
-    factsToRemove=_NAMES,
-    user=_object(**{name: _PART for name, group in SECTIONS.items() if group == "user"}),
-    history=_object(**{name: _PART for name, group in SECTIONS.items() if group == "history"}),
-)
-"""JSON Schema of an answer. Models fill it in this order: evidence before facts, facts before summaries."""
+
+
+def _schema(categories: Sequence[str]) -> Mapping[str, Any]:
+    """JSON Schema of an answer. Models fill it in this order: evidence before facts, facts before summaries."""
+    fact = _object(
+        message={"type": "string"},
+        quote={"type": "string"},
+        content={"type": "string"},
+        category={"type": "string", "enum": list(categories)},
+        confidence={"type": "number"},
+        valid_from=_DATE,
+        valid_until=_DATE,
+        scope={"type": "string", "enum": ["user", "agent", "conversation"]},
+        durability={"type": "string", "enum": list(_IMPORTANCE)},
+        replaces=_NAMES,
+    )
+    groups = {
+        group: _object(**{name: _PART for name, holder in SECTIONS.items() if holder == group})
+        for group in ("user", "history")
+    }
+    return _object(newFacts={"type": "array", "items": fact}, factsToRemove=_NAMES, **groups)
 
 
 class LLMExtractor:
-    """Asks a chat model what to remember.
+    """Asks a chat model what to remember, one call a batch; for models that can write the whole update at once.
 
     Args:
-        model: answers one call a batch.
-        prompt: the rules, in place of the built-in ones; its version is then ``custom``.
-        window_tokens: budget of the messages, in estimated tokens; the newest are kept.
+        model: answers.
+        prompts: a folder whose ``update.md`` replaces the built-in rules.
+        window_tokens: budget of the new messages, in estimated tokens; what does not fit is left for the next call.
         categories: what the model may choose from.
+
+    Raises:
+        ConfigError: the rules cannot be read.
     """
 
     def __init__(
         self,
         model: ChatModel,
         *,
-        prompt: str | None = None,
-        window_tokens: int = _WINDOW,
-        categories: tuple[str, ...] = CATEGORIES,
+        prompts: Path | None = None,
+        window_tokens: int = WINDOW,
+        categories: Sequence[str] = CATEGORIES,
     ) -> None:
-        built_in = resources.files("everlong.write").joinpath("prompts/update.md").read_text(encoding="utf-8")
-        source = built_in if prompt is None else prompt
-        header = _VERSION.match(source)
-        self._version = header[1] if header else "custom"
+        self._prompt = load("update", prompts)
         own = [c for c in categories if c not in CATEGORIES]
-        extra = f"\nFurther categories: {', '.join(own)}." if own else ""
-        self._rules = _VERSION.sub("", source, count=1) + extra
-        self._model, self._window = model, window_tokens
+        self._extra = f"\n\nFurther categories: {', '.join(own)}." if own else ""
+        self._model, self._window, self._schema = model, window_tokens, _schema(categories)
 
     @property
     def name(self) -> str:
+        """``llm:`` and the model's name."""
         return f"llm:{self._model.name}"
 
     def extract(self, batch: Batch) -> Extraction:
         """Raises ModelError when the model fails, UnusableExtraction when its answer holds no safe update."""
-        turns = (ChatTurn(role="system", content=self._rules), ChatTurn(role="user", content=self._shown(batch)))
-        reply = self._model.complete(turns, schema=SCHEMA)
-        answer = parse(reply.text)
-        messages = {f"m{n}": message for n, message in enumerate(batch.messages, 1)}
+        lines = fitting(batch.messages, batch.zone, self._window)
+        reply = self._model.complete(self._prompt.turns(_asked(batch, lines), extra=self._extra), schema=self._schema)
+        try:
+            answer = parse(reply.text, zone=batch.zone)
+        except UnusableExtraction as error:
+            error.usage = reply.usage
+            raise
+        messages = {f"m{n}": message for n, message in enumerate(batch.messages[: len(lines)], 1)}
         facts = {f"f{n}": fact.id for n, fact in enumerate(batch.facts, 1)}
-        unknown = [name for name in _named(answer) if name not in facts]
+        said = [s for s in answer.facts if not self._echoes(s, messages)]
+        echoes = [Skipped(reason="an echo of the prompt", raw=s.content) for s in answer.facts if s not in said]
+        unknown = [Skipped(reason="it names an unknown fact", raw=n) for n in _named(answer) if n not in facts]
         return Extraction(
-            candidates=tuple(_candidate(fact, messages, facts) for fact in answer.facts),
+            candidates=tuple(candidate(s, messages.get(s.message), facts) for s in said),
             sections=answer.sections,
             removals=tuple(Removal(fact_id=facts[name]) for name in answer.removals if name in facts),
-            skipped=(*answer.skipped, *(Skipped(reason="it names an unknown fact", raw=name) for name in unknown)),
-            extractor=f"{self.name}@{self._version}",
+            skipped=(*answer.skipped, *echoes, *unknown),
+            extractor=self.name,
+            prompt=self._prompt.label,
+            taken=len(lines),
             raw=answer.raw,
             usage=reply.usage,
         )
 
-    def _shown(self, batch: Batch) -> str:
-        sections = (f"{name}: {_escaped(s.summary)}" for name, s in batch.profile.sections.items())
-        facts = (f"f{n} [{f.category}] {_escaped(f.content)}" for n, f in enumerate(batch.facts, 1))
-        context = (_line("-", message, batch.zone) for message in batch.context)
-        blocks = [
-            f"Now: {batch.now.astimezone(ZoneInfo(batch.zone)):%Y-%m-%d %H:%M %A} ({_escaped(batch.zone)})",
-            _block("profile", sections),
-            _block("facts", facts),
-            _block("known", context),
-            _block("conversation", self._newest(batch)),
-        ]
-        return "\n".join([*blocks, *_hints(batch)])
+    def _echoes(self, said: Statement, messages: Mapping[str, Message]) -> bool:
+        """Whether a statement only repeats the prompt: its words stand there, its quote in no message."""
+        quoted = bool(said.quote) and any(said.quote in m.content for m in messages.values())
+        return not quoted and self._prompt.repeats(said.content)
 
-    def _newest(self, batch: Batch) -> list[str]:
-        lines: list[str] = []
-        left = self._window
-        for n, message in reversed(list(enumerate(batch.messages, 1))):
-            line = _line(f"m{n}", message, batch.zone)
-            left -= text.estimate_tokens(line)
-            if left < 0 and lines:
-                break
-            lines.append(line)
-        return lines[::-1]
+
+def candidate(said: Statement, message: Message | None, facts: Mapping[str, str]) -> Candidate:
+    """A statement of a model as a candidate; ``facts`` maps aliases to ids."""
+    quoted = Evidence(
+        message_id=message.id if message else "", quote=said.quote, session=message.session if message else ""
+    )
+    metadata = {"durability": said.durability} if said.durability in _IMPORTANCE else {}
+    if said.scope == "agent":
+        metadata["about"] = "agent"
+    return Candidate(
+        content=said.content,
+        category=said.category,
+        confidence=said.confidence,
+        importance=_IMPORTANCE.get(said.durability, 0.5),
+        evidence=(quoted,) if said.quote else (),
+        valid_from=said.valid_from,
+        valid_until=said.valid_until,
+        session_only=said.scope == "conversation",
+        removes=tuple(facts[name] for name in said.replaces if name in facts),
+        metadata=metadata,
+    )
 
 
 def _named(answer: Answer) -> Iterator[str]:
     yield from answer.removals
-    for fact in answer.facts:
-        yield from fact.replaces
+    for said in answer.facts:
+        yield from said.replaces
 
 
-def _candidate(fact: Proposal, messages: Mapping[str, Message], facts: Mapping[str, str]) -> Candidate:
-    message = messages.get(fact.message)
-    quoted = Evidence(
-        message_id=message.id if message else "", quote=fact.quote, session=message.session if message else ""
-    )
-    return Candidate(
-        content=fact.content,
-        category=fact.category,
-        confidence=fact.confidence,
-        evidence=(quoted,) if fact.quote else (),
-        valid_from=fact.valid_from,
-        valid_until=fact.valid_until,
-        session_only=fact.session_only,
-        removes=tuple(facts[name] for name in fact.replaces if name in facts),
-    )
+def _asked(batch: Batch, lines: Sequence[str]) -> str:
+    now = f"{batch.now.astimezone(ZoneInfo(batch.zone)):%Y-%m-%d %H:%M %A}"
+    blocks = [
+        f"Now: {now} ({batch.zone})",
+        block("profile", _profile(batch.profile)),
+        block("facts", shown_facts(batch.facts)),
+        block("known", (line("-", message, batch.zone, _IN_CONTEXT) for message in batch.context)),
+        block("conversation", lines),
+    ]
+    return "\n".join([*blocks, *_hints(batch.messages[: len(lines)])])
 
 
-def _block(tag: str, lines: Iterator[str] | list[str]) -> str:
-    return "\n".join([f"<{tag}>", *lines, f"</{tag}>"])
+def _profile(profile: Profile) -> Iterator[str]:
+    for name, value in profile.attributes.items():
+        yield f"{escaped(str(name), _IN_ATTRIBUTE)}: {escaped(str(value), _IN_ATTRIBUTE)}"
+    for name, section in profile.sections.items():
+        yield f"{name}: {escaped(section.summary, _IN_SECTION)}"
 
 
-def _line(alias: str, message: Message, zone: str) -> str:
-    when = f"{message.created_at.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M %a}"
-    role = message.role if message.role == "user" else f"{message.role}, not evidence"
-    return f"{alias} [{role}, {when}] {_escaped(_cut(message.content))}"
+def shown_facts(facts: Sequence[Fact]) -> list[str]:
+    """A line for each fact, named by its place: ``f1``, ``f2`` and so on."""
+    return [f"f{n} [{fact.category}] {escaped(fact.content, _IN_FACT)}" for n, fact in enumerate(facts, 1)]
 
 
-def _cut(content: str) -> str:
-    content = _BASE64.sub("[binary data left out]", content)
-    if len(content) <= 4 * _EDGE:
-        return content
-    return f"{content[:_EDGE]} […{len(content) - 2 * _EDGE} characters left out…] {content[-_EDGE:]}"
-
-
-def _escaped(content: str) -> str:
-    """Readable, on one line, and unable to open or close a block."""
-    visible = re.sub("[\u200b-\u200f\u2060\ufeff]", "", content)
-    return " ⏎ ".join(visible.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").splitlines())
-
-
-def _hints(batch: Batch) -> Iterator[str]:
-    meanings = {
-        "correction": "corrects something: prefer category correction, with what was wrong and what is right",
-        "reinforcement": "confirms that something was right: it may be a preference or behavior",
-        "remember": "asks for something to be remembered",
-    }
-    for signal, meaning in meanings.items():
-        named = [f"m{n}" for n, message in enumerate(batch.messages, 1) if signal in message.signals]
+def _hints(messages: Sequence[Message]) -> Iterator[str]:
+    for signal, meaning in _HINTS.items():
+        named = [f"m{n}" for n, message in enumerate(messages, 1) if signal in message.signals]
         if named:
             yield f"Hint: the user {meaning} ({', '.join(named)})."
