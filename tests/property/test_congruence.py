@@ -15,7 +15,21 @@ from everlong.protocols import Store, Transaction
 from everlong.records import ALL_KINDS, Scope
 from everlong.store import open_store
 from everlong.testing import CountingIds, FakeClock
-from everlong.testing.samples import ANN, BOB, TALK, at, entry, fact, file, indexed, job, message, profile
+from everlong.testing.samples import (
+    ANN,
+    BOB,
+    TALK,
+    at,
+    entry,
+    extraction,
+    fact,
+    file,
+    indexed,
+    job,
+    message,
+    profile,
+    proposal,
+)
 
 SCOPES = (ANN, BOB, Scope(org="acme"), Scope(), TALK, Scope(org="acme", agent="coder", user="ann"))
 TALKS = (TALK, replace(TALK, session="walk"), replace(BOB, session="talk"))
@@ -37,7 +51,8 @@ STEPS = st.builds(
     Step,
     name=st.sampled_from(
         "add add revise retire touch vectors say say again list talk advance fence profile file unfile files "
-        "put put claim done retry park release hurry jobs journal entries index erase".split()
+        "put put claim done retry postpone park release hurry jobs journal entries index erase "
+        "propose propose inbox decide record records purge".split()
     ),
     a=st.integers(0, 7),
     b=st.integers(0, 7),
@@ -164,6 +179,9 @@ class Player:
     def do_retry(self, tx: Transaction, step: Step) -> Any:
         return tx.jobs.retry(self.a_claim(step), run_after=at(step.b), error=step.text)
 
+    def do_postpone(self, tx: Transaction, step: Step) -> Any:
+        return tx.jobs.postpone(self.a_claim(step), run_after=at(step.b), reason=step.text)
+
     def do_park(self, tx: Transaction, step: Step) -> Any:
         return tx.jobs.park(self.a_claim(step), error=step.text)
 
@@ -185,6 +203,35 @@ class Player:
         scope = SCOPES[step.a % 6]
         page = tx.journal.list(scope, limit=2, target=("", "t0")[step.b % 2])
         return page, tx.journal.list(scope, limit=2, cursor=page.next, target=("", "t0")[step.b % 2])
+
+    def do_propose(self, tx: Transaction, step: Step) -> Any:
+        kind = ("fact", "removal", "section", "call")[step.b % 4]
+        made = proposal(self.new("p"), SCOPES[step.a % 6], kind=kind, target=f"f{step.b:03d}", reason=step.text)
+        return tx.proposals.put(made)
+
+    def do_inbox(self, tx: Transaction, step: Step) -> Any:
+        scope = SCOPES[step.a % 6]
+        page = tx.proposals.list(scope, limit=2, kind=(None, "call")[step.b % 2])
+        return page, tx.proposals.list(scope, limit=2, cursor=page.next, kind=(None, "call")[step.b % 2])
+
+    def do_decide(self, tx: Transaction, step: Step) -> Any:
+        waiting = tx.proposals.list(SCOPES[step.a % 6]).items
+        one = waiting[step.b % len(waiting)] if waiting else proposal("none")
+        return tx.proposals.delete(one), tx.proposals.delete(one)
+
+    def do_record(self, tx: Transaction, step: Step) -> Any:
+        return tx.extractions.append(
+            extraction(self.new("x"), TALKS[step.a % 3], seconds=step.b, raw=step.text, milliseconds=step.b / 8)
+        )
+
+    def do_records(self, tx: Transaction, step: Step) -> Any:
+        scope = (*SCOPES, *TALKS)[step.a]
+        page = tx.extractions.list(scope, limit=2)
+        more = tx.extractions.list(scope, limit=2, cursor=page.next)
+        return page, more, tx.extractions.usage(scope, since=at(step.b))
+
+    def do_purge(self, tx: Transaction, step: Step) -> Any:
+        return tx.extractions.purge((*SCOPES, *TALKS)[step.a], before=at(step.b))
 
     def do_index(self, tx: Transaction, step: Step) -> Any:
         scope = SCOPES[step.a % 6]
@@ -220,6 +267,6 @@ def test_sqlite_and_postgres_answer_alike(postgres: Any) -> None:
         finally:
             for store in stores:
                 store.close()
-            postgres.drop(url)
+            postgres.release(url)
 
     run()

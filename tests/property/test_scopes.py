@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,11 +16,24 @@ from everlong.protocols import Store, Transaction
 from everlong.records import ALL_KINDS, Scope
 from everlong.store import open_store
 from everlong.testing import CountingIds, FakeClock
-from everlong.testing.samples import START, at, entry, fact, file, indexed, job, message, profile
+from everlong.testing.samples import (
+    START,
+    at,
+    entry,
+    extraction,
+    fact,
+    file,
+    indexed,
+    job,
+    message,
+    profile,
+    proposal,
+)
 
 NAMES = ("", "a", "A", "a%", "安")
 SCOPES = st.builds(Scope, org=st.sampled_from(NAMES[:3]), agent=st.sampled_from(("", "x")), user=st.sampled_from(NAMES))
 HOMES = st.lists(SCOPES, min_size=1, max_size=8, unique=True)
+Fresh = tuple[Callable[[], AbstractContextManager[Store]], int]
 QUIET = settings(
     deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -29,16 +42,29 @@ QUIET = settings(
 @contextmanager
 def opened(url: str) -> Iterator[Store]:
     store = open_store(url, clock=FakeClock(tick=0.001), new_id=CountingIds())
-    yield store
-    store.close()
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def on(postgres: Any) -> Iterator[Store]:
+    url = postgres.fresh()
+    try:
+        with opened(url) as store:
+            yield store
+    finally:
+        postgres.release(url)
 
 
 @pytest.fixture(params=["memory", "postgres"])
-def fresh(request: pytest.FixtureRequest) -> tuple[Callable[[], str], int]:
-    """Where a new empty store is, and how many examples that engine has time for."""
+def fresh(request: pytest.FixtureRequest) -> Fresh:
+    """What opens an empty store, and how many examples that engine has time for."""
     if request.param == "memory":
-        return (lambda: "sqlite://"), 40
-    return request.getfixturevalue("postgres").fresh, 10
+        return (lambda: opened("sqlite://")), 40
+    postgres = request.getfixturevalue("postgres")
+    return (lambda: on(postgres)), 20
 
 
 def fill(tx: Transaction, homes: Iterable[Scope]) -> None:
@@ -53,6 +79,8 @@ def fill(tx: Transaction, homes: Iterable[Scope]) -> None:
         tx.files.put(file(f"/{name}", home), expected=0)
         tx.jobs.put(job(name, talk, key=name), latest=at(60))
         tx.journal.append(entry(name, home, target=name))
+        tx.proposals.put(proposal(name, home, target="same"))
+        tx.extractions.append(extraction(name, talk))
 
 
 def found(ask: Callable[..., Any], *arguments: object) -> bool:
@@ -95,16 +123,25 @@ def check_exact_places(tx: Transaction, homes: list[Scope], viewer: Scope) -> No
     assert tx.profiles.get(viewer).version == (1 if viewer in homes else 0)
     assert {one.id for one in tx.journal.list(viewer).items} == within
     assert {one.id for one in tx.jobs.list(viewer)} == working
+    assert {one.id for one in tx.extractions.list(viewer).items} == working
+    assert tx.extractions.usage(viewer, since=START).calls == len(working)
+    inbox = {f"n{i}" for i, home in enumerate(homes) if viewer.home.covers(home)}
+    every = [f"n{i}" for i in range(len(homes))]
+    assert {one.id for one in tx.proposals.list(viewer).items} == inbox
+    assert {name for name in every if found(tx.proposals.get, viewer, name)} == inbox
+    assert {name for name in every if found(tx.extractions.get, viewer, name)} == inbox
+    pending = {one.id for one in tx.facts.unembedded(viewer, "m", limit=99)}
+    assert pending == (({f"{name}s" for name in here} if viewer.session == "s" else set()) if viewer.session else here)
     buckets = {bucket for (bucket, _), state in tx.index.revisions(viewer, ALL_KINDS).items() if state.number}
     stored = {*homes, *(replace(home, session="s") for home in homes)}
     assert buckets == {bucket for bucket in stored if bucket.covers(viewer)}
 
 
-def test_reads_see_what_covers_and_nothing_else(fresh: tuple[Callable[[], str], int]) -> None:
+def test_reads_see_what_covers_and_nothing_else(fresh: Fresh) -> None:
     @settings(QUIET, max_examples=fresh[1])
     @given(homes=HOMES, viewers=st.lists(SCOPES, min_size=3, max_size=6), session=st.sampled_from(("", "s", "S")))
     def run(homes: list[Scope], viewers: list[Scope], session: str) -> None:
-        with opened(fresh[0]()) as store:
+        with fresh[0]() as store:
             with store.write() as tx:
                 fill(tx, homes)
             with store.read() as tx:
@@ -115,13 +152,13 @@ def test_reads_see_what_covers_and_nothing_else(fresh: tuple[Callable[[], str], 
     run()
 
 
-def test_writes_change_what_they_name_and_nothing_else(fresh: tuple[Callable[[], str], int]) -> None:
+def test_writes_change_what_they_name_and_nothing_else(fresh: Fresh) -> None:
     @settings(QUIET, max_examples=fresh[1])
     @given(homes=HOMES, here=SCOPES, session=st.sampled_from(("", "s")))
     def run(homes: list[Scope], here: Scope, session: str) -> None:
         scope = replace(here, session=session)
         every = [f"n{i}" for i in range(len(homes))]
-        with opened(fresh[0]()) as store:
+        with fresh[0]() as store:
             with store.write() as tx:
                 fill(tx, homes)
             with store.write() as tx:
@@ -130,15 +167,16 @@ def test_writes_change_what_they_name_and_nothing_else(fresh: tuple[Callable[[],
                 assert tx.facts.touch(scope, every, START) == len(covering)
                 assert tx.sessions.fence(scope) == len(within)
                 assert tx.jobs.hurry(scope, now=at(5)) == len(within)
+                assert tx.extractions.purge(scope, before=at(1)) == len(within)
 
     run()
 
 
-def test_erasing_takes_what_lies_within_and_nothing_else(fresh: tuple[Callable[[], str], int]) -> None:
+def test_erasing_takes_what_lies_within_and_nothing_else(fresh: Fresh) -> None:
     @settings(QUIET, max_examples=fresh[1])
     @given(homes=HOMES, gone=SCOPES)
     def run(homes: list[Scope], gone: Scope) -> None:
-        with opened(fresh[0]()) as store:
+        with fresh[0]() as store:
             with store.write() as tx:
                 fill(tx, homes)
             with store.write() as tx:
@@ -155,5 +193,7 @@ def test_erasing_takes_what_lies_within_and_nothing_else(fresh: tuple[Callable[[
                     assert found(tx.files.get, home, f"/{name}") is kept
                     assert found(tx.journal.get, home, name) is kept
                     assert (name in {one.id for one in tx.jobs.list(talk)}) is kept
+                    assert found(tx.proposals.get, home, name) is kept
+                    assert found(tx.extractions.get, home, name) is kept
 
     run()
