@@ -270,3 +270,14 @@ def test_times_are_those_of_the_messages(memory: Memory, ann: ScopedMemory) -> N
     at = datetime(2025, 11, 19, 8, 0, tzinfo=UTC)
     ann.add([{"role": "user", "content": "I moved to Porto.", "created_at": at}])
     assert ann.messages()[0].created_at == at
+
+
+def test_a_conversation_can_be_left_out_but_what_was_learned_in_it_stays(memory: Memory, ann: ScopedMemory) -> None:
+    ann.add([("user", "I'm allergic to peanuts.")])
+    memory.drain()
+    memory.at(Scope(user="ann", session="s2")).add([("user", "Peanuts are in the satay sauce.")])
+    found = memory.at(Scope(user="ann")).recall("peanuts", exclude_sessions=("s1",)).hits
+    assert {(hit.kind, hit.record.session) for hit in found} == {("fact", "s1"), ("message", "s2")}
+    block = memory.at(Scope(user="ann")).context("peanuts", exclude_sessions=("s1", "s2")).text
+    assert "I'm allergic to peanuts (user" in block
+    assert "conversation:" not in block

@@ -128,7 +128,9 @@ class Reader:
                 recent: Sequence[Message] = tx.messages.tail(here, limit=recent_messages)
             else:
                 recent = tx.messages.recent(scope, limit=recent_messages, since=since)
-        shown = self._within([m for m in recent if m.created_at >= since], recent_tokens)
+        left_out = query.exclude_sessions
+        recent = [m for m in recent if m.created_at >= since and m.session not in left_out]
+        shown = self._within(recent, recent_tokens)
         present = {message.id for message in shown}
         facts = [hit.record for hit in recall.hits if isinstance(hit.record, Fact)]
         turns = [hit.record for hit in recall.hits if isinstance(hit.record, Message) and hit.id not in present]
@@ -205,7 +207,7 @@ class Reader:
         corpus = self._index.corpus(tx, work.scope, kind)
         if not corpus.size:
             return [], []
-        allowed = _allowed(corpus, work.query)
+        allowed = _allowed(corpus, work.query, kind)
         ranking = self._ranked(corpus, work, kind, allowed)
         lent = np.zeros(corpus.size)
         if kind == "fact" and work.minimum > 0:
@@ -262,11 +264,13 @@ def _refusal(record: Fact | Message | None, score: float, work: _Work, taken: in
     return "over the limit" if taken >= work.query.limit else ""
 
 
-def _allowed(corpus: Corpus, query: Query) -> NDArray[np.bool_]:
+def _allowed(corpus: Corpus, query: Query, kind: Kind) -> NDArray[np.bool_]:
     """Rows that the question's filters let in."""
     rows = np.ones(corpus.size, bool)
     if query.sessions:
         rows &= np.isin(corpus.session, [i for i, name in enumerate(corpus.sessions) if name in query.sessions])
+    if query.exclude_sessions and kind == "message":
+        rows &= ~np.isin(corpus.session, [i for i, n in enumerate(corpus.sessions) if n in query.exclude_sessions])
     if query.categories:
         rows &= np.isin(corpus.category, [i for i, name in enumerate(corpus.categories) if name in query.categories])
     if query.since is not None:

@@ -20,7 +20,8 @@ class Query:
     """A question to memory. Filters decide what is searched at all, not what is left after ranking.
 
     ``limit`` is the number of hits per kind. ``min_score`` is on the calibrated scale; ``None`` takes the
-    preset's. ``at`` is when the question is asked; relative dates in it are read from there, in ``zone``.
+    preset's. ``exclude_sessions`` leaves out what was said in those conversations, such as the present one, which
+    the agent has before it anyway. ``at`` is when the question is asked; relative dates in it are read from there, in ``zone``.
     """
 
     text: str
@@ -29,6 +30,7 @@ class Query:
     min_score: float | None = None
     categories: tuple[str, ...] = ()
     sessions: tuple[str, ...] = ()
+    exclude_sessions: tuple[str, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
     at: datetime | None = None
