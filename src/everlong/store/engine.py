@@ -22,7 +22,7 @@ from everlong.store.sessions import Sessions
 from everlong.store.sql import Compiler, Work
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from everlong.protocols import (
@@ -56,6 +56,10 @@ class Driver(Protocol):
         """A cursor in a transaction that commits durably at the end of the block, or rolls back."""
         ...
 
+    def scrub(self) -> None:
+        """Asks that, once the present transaction has committed, what it deleted leaves the files too."""
+        ...
+
     def close(self) -> None:
         """Lets go of every connection."""
         ...
@@ -75,9 +79,10 @@ class Unit:
     extractions: ExtractionShelf
     index: IndexShelf
 
-    def __init__(self, work: Work, clock: Clock, new_id: NewId) -> None:
+    def __init__(self, work: Work, clock: Clock, new_id: NewId, scrub: Callable[[], None]) -> None:
         self._work = work
         self._new_id = new_id
+        self._scrub = scrub
         self.brought_work = False
         self.profiles = Profiles(work, clock)
         self.facts = Facts(work, new_id)
@@ -91,6 +96,7 @@ class Unit:
         self.index = Index(work)
 
     def erase(self, scope: Scope) -> dict[str, int]:
+        self._scrub()
         return erase(self._work, scope, self._new_id)
 
     def _note(self) -> None:
@@ -153,7 +159,7 @@ class SqlStore:
         self._driver.close()
 
     def _unit(self, cursor: Any) -> Unit:
-        return Unit(Work(cursor, self._driver.compiler), self._clock, self._new_id)
+        return Unit(Work(cursor, self._driver.compiler), self._clock, self._new_id, self._driver.scrub)
 
     def _refuse_nested(self, what: str) -> None:
         if get_ident() in self._writers:

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 PATIENCE: Final = 30.0
 """Seconds a writer waits for its turn: 300 times the worst wait measured with four busy processes."""
+READERS: Final = 1.0
+"""Seconds an erasure waits for readers of an older state, so that no byte of it is left in the journal."""
 
 _SETTINGS: Final = (
     "journal_mode=WAL",
@@ -167,6 +169,7 @@ class Sqlite:
         self._module = _module()
         self._readers: deque[Any] = deque()
         self._closed = False
+        self._unclean = path is not None  # one that erased and was killed may have left the words in its journal
         if path:
             _check_place(path)
         # One connection to a database in memory is all there is: its readers take turns with its writers.
@@ -176,6 +179,7 @@ class Sqlite:
             # Even connecting takes a turn: two that switch a new file to WAL at once would fail, not wait.
             self._writer = self._connect()
             self._prepare()
+            self._clean(0)
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
@@ -193,8 +197,24 @@ class Sqlite:
     @contextmanager
     def writing(self) -> Iterator[Any]:
         self._check_open()
-        with self._turns.turn(), self._block(self._writer, "BEGIN IMMEDIATE", "COMMIT") as cursor:
-            yield cursor
+        with self._turns.turn():
+            late = self._unclean
+            with self._block(self._writer, "BEGIN IMMEDIATE", "COMMIT") as cursor:
+                yield cursor
+            self._clean(0 if late else READERS)
+
+    def scrub(self) -> None:
+        self._unclean = self._path is not None
+
+    def _clean(self, patience: float) -> None:
+        """Moves the journal into the file and empties it, for it holds what the file overwrites with zeros. A reader
+        of an older state can put that off: the next write tries again, and the last to close the file does it."""
+        if not self._unclean:
+            return
+        with suppress(self._module.Error):
+            self._writer.execute(f"PRAGMA busy_timeout={round(patience * 1000)}")
+            self._unclean = bool(self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
+            self._writer.execute(f"PRAGMA busy_timeout={round(self._patience * 1000)}")
 
     def close(self) -> None:
         self._closed = True

@@ -39,9 +39,9 @@ def store(url: str) -> Iterator[Store]:
     made.close()
 
 
-def opened(url: str) -> Store:
-    """Another store on the same database, as another process would have."""
-    return open_store(url, clock=FakeClock(), new_id=CountingIds())
+def opened(url: str, ids: str = "id") -> Store:
+    """Another store on the same database, as another process would have, with ``ids`` of its own."""
+    return open_store(url, clock=FakeClock(), new_id=CountingIds(ids))
 
 
 def ids(store: Store, index: BucketIndex, scope: Scope = ANN, kind: Kind = "fact") -> list[str]:
@@ -55,6 +55,9 @@ def add_and_fail(store: Store) -> None:
     with store.write() as tx:
         add_fact(tx, "never")
         tx.facts.get(ANN, "missing")
+
+
+WALK = replace(TALK, session="walk")
 
 
 def index() -> BucketIndex:
@@ -128,6 +131,60 @@ def test_what_is_erased_is_gone_from_memory_too(store: Store) -> None:
         tx.erase(ANN)
     assert ids(store, cache) == ids(store, cache, TALK, "message") == []
     assert ids(store, cache, BOB) == ["his"]
+
+
+def test_what_another_process_erases_is_gone_from_this_cache(store: Store, url: str) -> None:
+    """Known by the epoch, also when as many new rows have come since as were erased."""
+    cache, other = index(), opened(url, "other")
+    with store.write() as tx:
+        add_fact(tx, "mine", content="Ann drinks tea")
+        add_fact(tx, "learned", seconds=1, session="talk", content="安娜喝茶")
+        say(tx, "m1")
+        say(tx, "w1", session=WALK)
+        add_fact(tx, "his", BOB)
+    assert (ids(store, cache), ids(store, cache, BOB)) == (["mine", "learned"], ["his"])
+    assert ids(store, cache, TALK, "message") == ["m1", "w1"]
+    with other.write() as tx:
+        tx.erase(TALK)
+    assert ids(store, cache) == ["mine"]
+    assert ids(store, cache, TALK, "message") == ["w1"]
+    with other.write() as tx:
+        tx.erase(ANN)
+        add_fact(tx, "new", content="Ann is back")
+        add_fact(tx, "newer", seconds=1)
+        say(tx, "m2", "m3")
+    other.close()
+    assert ids(store, cache) == ["new", "newer"]
+    assert ids(store, cache, TALK, "message") == ["m2", "m3"]
+    with store.read() as tx:
+        assert not cache.corpus(tx, ANN, "fact").bm25(terms("tea 茶")).any()
+    assert ids(store, cache, BOB) == ["his"]
+
+
+def test_forgetting_leaves_nothing_of_it_in_memory(store: Store) -> None:
+    """A user's, with all within; a conversation's, with the buckets of its home; the neighbour's stays."""
+    cache = index()
+    with store.write() as tx:
+        add_fact(tx, "mine")
+        add_fact(tx, "here", TALK)
+        add_fact(tx, "his", BOB)
+        say(tx, "m1")
+
+    def load() -> None:
+        for scope in (TALK, BOB):
+            ids(store, cache, scope)
+            ids(store, cache, scope, "message")
+
+    ids(store, cache, BOB)
+    his = cache.nbytes
+    assert his > 0
+    for gone in (ANN, TALK, Scope(org="acme", user="ann", session="other")):
+        load()
+        assert cache.nbytes > his
+        cache.forget(gone)
+        assert cache.nbytes == his
+    cache.forget(Scope(org="acme"))
+    assert cache.nbytes == 0
 
 
 PART = st.sampled_from(["", "a", "b", "ab", "A", "%", "a_"])

@@ -1,6 +1,9 @@
 """What only SQLite can show: settings, turns between threads and processes, places that cannot be."""
 
 import multiprocessing
+import os
+import random
+import signal
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +16,22 @@ from everlong.records import Scope
 from everlong.store import open_store
 from everlong.store.sqlite import Sqlite, Turns
 from everlong.testing import CountingIds, FakeClock
-from everlong.testing.samples import ANN, TALK, add_fact, at, fact, indexed, job
+from everlong.testing.samples import (
+    ANN,
+    BOB,
+    TALK,
+    add_fact,
+    at,
+    entry,
+    extraction,
+    fact,
+    file,
+    indexed,
+    job,
+    message,
+    profile,
+    proposal,
+)
 
 
 def opened(url):
@@ -188,14 +206,91 @@ def test_processes_open_a_new_store_and_write_to_it_together(sqlite_url):
     store.close()
 
 
-def test_erased_words_are_not_left_in_the_files(sqlite_url, tmp_path):
-    store = opened(sqlite_url)
+WORDS = (b"xyzzy", "暗号是芝麻".encode())
+"""What every text of Ann's holds, and no other."""
+
+
+def fill_with_words(store, rounds=30):
+    """Ann's records of every kind between Bob's, of lengths that part and join pages, some changed and moved."""
+    chance = random.Random(7)
+    for number in range(rounds):
+        with store.write() as tx:
+            for scope, tag, words in ((ANN, "ann", "xyzzy 暗号是芝麻"), (BOB, "bob", "nothing odd 没什么")):
+                said = f"{words} {number} " + words[:9] * chance.randrange(1, 400)
+                talk, name = replace(scope, session=f"{words} {number}"), f"{tag}{number} {words}"
+                made = add_fact(tx, name, scope, content=said, metadata={"w": said}, session=talk.session)
+                again = said[: chance.randrange(10, 900)]
+                tx.facts.revise(replace(made, content=again, reason=words), expected=1, indexed=indexed(again))
+                tx.messages.append(talk, [message(name, talk, content=said)], [indexed(said)])
+                tx.profiles.put(profile(talk, attributes={"w": said}), expected=0)
+                tx.files.put(file(f"/{name}", scope, said.encode()), expected=0)
+                tx.files.put(file(f"/{name}", scope, said[:50].encode()), expected=1)
+                tx.jobs.put(job(name, talk, key=name, payload={"w": said}), latest=at(60))
+                tx.journal.append(entry(name, scope, reason=said))
+                tx.proposals.put(proposal(name, scope, payload={"summary": said}))
+                tx.extractions.append(extraction(name, talk, raw=said, error=words))
+            if number % 4 == 2:
+                tx.erase(Scope(org="acme", user="ann", session=f"xyzzy 暗号是芝麻 {number - 1}"))
+
+
+def leftovers(folder):
+    found = {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {name for name, data in found.items() if any(word in data for word in WORDS)}
+
+
+def test_no_byte_of_what_was_erased_is_left_in_any_file(store, sqlite_url, tmp_path):
+    fill_with_words(store)
+    assert leftovers(tmp_path) == {"everlong.db", "everlong.db-wal"}
+    other = opened(sqlite_url)
+    with other.read() as tx:
+        assert tx.facts.list(ANN).total > 9
     with store.write() as tx:
-        add_fact(tx, content="The password is xyzzy-plugh.")
+        tx.erase(ANN)
+    assert leftovers(tmp_path) == set()
+    with other.read() as tx:
+        assert tx.facts.list(ANN).total == 0
+        assert tx.facts.list(BOB, limit=99).total == 30
+    other.close()
+
+
+def test_a_reader_of_an_older_state_only_puts_off_the_overwriting(store, sqlite_url, tmp_path, monkeypatch):
+    monkeypatch.setattr("everlong.store.sqlite.READERS", 0.05)
+    fill_with_words(store, 5)
+    other = opened(sqlite_url)
+    with other.read() as tx:
+        assert tx.facts.list(ANN).total > 0
+        began = monotonic()
+        with store.write() as writing:
+            writing.erase(ANN)
+        assert monotonic() - began < 5
+        assert tx.facts.list(ANN).total > 0
+    assert leftovers(tmp_path)
     with store.write() as tx:
-        assert tx.erase(ANN)["facts"] == 1
+        add_fact(tx, "f", BOB)
+    assert leftovers(tmp_path) == set()
+    other.close()
+
+
+def erase_and_die(url):
+    store = opened(url)
+    reader = opened(url)
+    with reader.read() as tx:
+        tx.facts.list(ANN)
+        with store.write() as writing:
+            writing.erase(ANN)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_opening_finishes_the_overwriting_of_one_that_was_killed(store, sqlite_url, tmp_path):
+    fill_with_words(store, 5)
     store.close()
-    assert not [path for path in tmp_path.iterdir() if b"xyzzy" in path.read_bytes()]
+    process = multiprocessing.get_context("fork").Process(target=erase_and_die, args=(sqlite_url,))
+    process.start()
+    process.join(60)
+    assert leftovers(tmp_path)
+    again = opened(sqlite_url)
+    assert leftovers(tmp_path) == set()
+    again.close()
 
 
 def test_a_fresh_job_is_not_missed_between_looking_and_waiting(store):
