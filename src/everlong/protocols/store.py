@@ -375,7 +375,8 @@ class Transaction(Protocol):
 
     def erase(self, scope: Scope) -> dict[str, int]:
         """Deletes for good everything kept at ``scope`` or within it, of every kind, journal and jobs included;
-        rows deleted by kind. A scope with a session removes that conversation and the facts learned in it."""
+        rows deleted by kind. A scope with a session removes that conversation, the facts learned in it with their
+        journal and proposals, and its quotes from the evidence of facts learned elsewhere (which get a new version)."""
         ...
 
 

@@ -51,18 +51,10 @@ def _delete(name: str, named: tuple[str, ...]) -> Executable:
 
 @cache
 def _buckets(named: tuple[str, ...]) -> Executable:
-    """Buckets that lose rows: all within the scope, and those at home of what the conversation left there."""
-    buckets, facts = schema.buckets, schema.facts
-    if "session" not in named:
-        return select(*(buckets.c[n] for n in (*schema.PLACE, "kind"))).where(sql.within(buckets, named))
-    home = named[:-1]
-    same = (facts.c[name] == buckets.c[name] for name in schema.PLACE)
-    learned = and_(buckets.c.kind == "fact", exists().where(*same, _doomed_fact(home)))
-    said = schema.messages
-    here = (said.c[name] == buckets.c[name] for name in schema.PLACE[:3])
-    spoken = and_(buckets.c.kind == "message", exists().where(*here, said.c.session == bindparam("w_session")))
-    asked = and_(sql.within(buckets, home), or_(learned, spoken))
-    return select(*(buckets.c[n] for n in (*schema.PLACE, "kind"))).where(asked)
+    """Buckets that may lose rows: all within the scope, and of a conversation all within its home."""
+    buckets = schema.buckets
+    place = named[:-1] if "session" in named else named
+    return select(*(buckets.c[n] for n in (*schema.PLACE, "kind"))).where(sql.within(buckets, place))
 
 
 _RENEW: Final = (
@@ -77,6 +69,60 @@ def _forget(named: tuple[str, ...]) -> Executable:
     return delete(schema.buckets).where(sql.within(schema.buckets, named))
 
 
+_QUOTED: Final = bindparam("w_quoted", type_=schema.Words)
+
+
+@cache
+def _facts_quoting(home: tuple[str, ...]) -> Executable:
+    facts = schema.facts
+    found = select(*(facts.c[n] for n in (*schema.PLACE, "id", "evidence")))
+    return found.where(sql.within(facts, home), facts.c.evidence.like(_QUOTED, escape="!"))
+
+
+@cache
+def _versions_quoting(home: tuple[str, ...]) -> Executable:
+    kept = schema.revisions
+    found = select(*(kept.c[n] for n in (*schema.PLACE, "id", "version", "body")))
+    return found.where(sql.within(kept, home), kept.c.kind == "fact", kept.c.body.like(_QUOTED, escape="!"))
+
+
+_UNQUOTE: Final = (
+    update(schema.facts)
+    .where(sql.exactly(schema.facts), schema.facts.c.id == bindparam("w_id"))
+    # As another version, so that nobody who read the old one writes the words back.
+    .values(evidence=bindparam("evidence"), version=schema.facts.c.version + 1)
+)
+_UNQUOTE_VERSION: Final = (
+    update(schema.revisions)
+    .where(
+        sql.exactly(schema.revisions),
+        schema.revisions.c.kind == "fact",
+        schema.revisions.c.id == bindparam("w_id"),
+        schema.revisions.c.version == bindparam("w_version"),
+    )
+    .values(body=bindparam("body"))
+)
+
+
+def _like(text: str) -> str:
+    return "%" + text.replace("!", "!!").replace("%", "!%").replace("_", "!_") + "%"
+
+
+def _unquote(work: Work, scope: Scope) -> None:
+    """Takes the conversation's words out of the evidence of facts that were learned elsewhere, and of their past."""
+    home, where = sql.named(scope.home), sql.place(scope)
+    inside = rows.to_json(scope.session)
+    for *place, fact_id, evidence in work.rows(_facts_quoting(home), **where, w_quoted=_like(inside)):
+        left = rows.without_quotes(evidence, scope.session)
+        if left != evidence:
+            work.change(_UNQUOTE, **sql.place(rows.to_scope(*place)), w_id=fact_id, evidence=left)
+    again = rows.to_json(inside)[1:-1]  # a version's body holds its evidence as JSON within JSON
+    for *place, fact_id, version, body in work.rows(_versions_quoting(home), **where, w_quoted=_like(again)):
+        at = sql.place(rows.to_scope(*place))
+        shorter = rows.body_without_quotes(body, scope.session)
+        work.change(_UNQUOTE_VERSION, **at, w_id=fact_id, w_version=version, body=shorter)
+
+
 def erase(work: Work, scope: Scope, new_id: NewId) -> dict[str, int]:
     """Deletes all that is kept within ``scope``; counts by kind."""
     named, where = sql.named(scope), sql.place(scope)
@@ -84,5 +130,7 @@ def erase(work: Work, scope: Scope, new_id: NewId) -> dict[str, int]:
     for row in sorted(work.rows(_buckets(named), **where)):
         work.change(_RENEW, **sql.place(rows.to_scope(*row[:4])), w_kind=row[4], epoch=new_id("epoch"))
     counts = {name: work.change(_delete(name, named), **where) for name in _TABLES}
+    if scope.session:
+        _unquote(work, scope)
     work.change(_forget(named), **where)
     return counts

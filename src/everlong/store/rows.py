@@ -182,6 +182,17 @@ def fact_of_body(body: str) -> Fact:
     return to_fact(tuple(found[name] for name in _FACT))
 
 
+def without_quotes(evidence: str, session: str) -> str:
+    """The column ``evidence`` less what was said in ``session``."""
+    return _encode([one for one in json.loads(evidence) if one[2] != session])
+
+
+def body_without_quotes(body: str, session: str) -> str:
+    """An earlier version of a fact less the evidence said in ``session``."""
+    found = json.loads(body)
+    return _encode(found | {"evidence": without_quotes(found["evidence"], session)})
+
+
 # ------------------------------------------------------------------------------------------------------- messages
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from everlong.errors import NotFound
-from everlong.records import ALL_KINDS, Scope
+from everlong.errors import Conflict, NotFound
+from everlong.records import ALL_KINDS, Evidence, Scope
 from everlong.testing.samples import (
     ANN,
     BOB,
@@ -160,6 +160,32 @@ class EraseTests:
             assert [one.id for one in tx.extractions.list(ANN).items] == ["walk-x"]
             assert tx.profiles.get(ANN).version == 1
             assert tx.files.get(ANN, "/notes.md").content == b"two"
+
+    @pytest.mark.parametrize("session", ["talk", 'a "b" \\ %_!', "安", "TALK"])
+    def test_erasing_a_conversation_takes_its_words_out_of_facts_learned_elsewhere(
+        self, store: Store, session: str
+    ) -> None:
+        """A fact that two conversations support loses the quotes of one, in its past too."""
+        gone = replace(TALK, session=session)
+        ours = Evidence(message_id="m1", quote="She said so on a walk.", session="walk")
+        near = Evidence(message_id="m2", quote=f"Not in {session}.", session=f"{session}s")
+        theirs = Evidence(message_id="m3", quote="She said so there. 她在那里说的。", session=session)
+        with store.write() as tx:
+            first = add_fact(tx, "walked", session="walk", evidence=(ours,))
+            second = tx.facts.revise(replace(first, evidence=(ours, near, theirs)), expected=1)
+            third = tx.facts.revise(replace(second, confirmations=1), expected=2)
+            add_fact(tx, "other", session="walk", evidence=(ours, near))
+            add_fact(tx, "his", BOB, evidence=(theirs,))
+        with store.write() as tx:
+            tx.erase(gone)
+        with store.read() as tx:
+            history = tx.facts.history(WALK, "walked")
+            assert [one.evidence for one in history] == [(ours,), (ours, near), (ours, near)]
+            assert history[-1] == replace(third, evidence=(ours, near), version=history[-1].version)
+            assert tx.facts.get(ANN, "other").version == 1
+            assert tx.facts.get(BOB, "his").evidence == (theirs,)
+        with store.write() as tx, pytest.raises(Conflict):
+            tx.facts.revise(replace(third, confirmations=2), expected=third.version)
 
     def test_erasing_an_org_leaves_other_orgs(self, store: Store) -> None:
         elsewhere = Scope(org="umbrella", user="ann")
