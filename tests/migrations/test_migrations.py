@@ -3,14 +3,18 @@
 import threading
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, inspect, text
 
 from everlong.errors import EverlongError, SchemaMismatch
 from everlong.store import migrate, open_store, schema
 from everlong.testing import CountingIds, FakeClock
-from everlong.testing.samples import ANN, add_fact
+from everlong.testing.samples import ANN, add_fact, extraction, proposal
+
+REVISIONS = sorted(path.name[:4] for path in (migrate._SCRIPTS / "versions").glob("0*.py"))
 
 
 def opened(url):
@@ -82,6 +86,40 @@ def test_an_interrupted_migration_leaves_nothing_and_can_be_repeated(empty, monk
     assert inspect(engine).get_table_names() == []
     monkeypatch.undo()
     opened(url).close()
+
+
+def made_at(engine, revision):
+    """Brings an empty database to an older schema, as an older version of everlong did."""
+    config = Config()
+    config.set_main_option("script_location", str(migrate._SCRIPTS))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+
+
+@pytest.mark.parametrize("revision", REVISIONS[:-1])
+def test_an_older_store_is_brought_up_to_date_with_all_it_holds(empty, revision):
+    url, engine = empty
+    made_at(engine, revision)
+    values = {column.name: 1 if column.type.python_type in (int, float) else "x" for column in schema.facts.c}
+    values |= {"org": "acme", "agent": "", "user": "ann", "session": "", "id": "old", "content": "安娜喝茶 tea"}
+    values |= {"terms": b"12345678", "evidence": "[]", "metadata": "{}", "origin": "user", "status": "active"}
+    with engine.begin() as connection:
+        connection.execute(schema.facts.insert().values(values))
+    store = opened(url)
+    with store.write() as tx:
+        assert tx.facts.get(ANN, "old").content == "安娜喝茶 tea"
+        tx.proposals.put(proposal(target="old"))
+        tx.extractions.append(extraction())
+        assert tx.proposals.list(ANN).total == tx.extractions.list(ANN).total == 1
+    store.close()
+    with engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == schema.HEAD
+
+
+def test_the_head_of_the_code_is_the_last_migration():
+    assert REVISIONS[-1] == schema.HEAD
 
 
 def test_two_that_open_a_new_store_at_once_both_succeed(empty):

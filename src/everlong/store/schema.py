@@ -19,6 +19,8 @@ Words: Final = Text().with_variant(Text(collation="C"), "postgresql")
 """Text that is compared and sorted by code point on both dialects."""
 
 PLACE: Final = ("org", "agent", "user", "session")
+_WITHIN: Final = ("org", "user", "agent", "session")
+"""The order for lists of what lies within a scope: most name a person, few an agent."""
 
 
 def _words(*names: str, key: bool = False) -> list[Column[str]]:
@@ -127,7 +129,7 @@ journal: Final = Table(
     *_numbers("at"),
     *_times("before", "after"),
 )
-Index("journal_by_time", *(journal.c[n] for n in (*PLACE, "at", "id")))
+Index("journal_by_time", *(journal.c[n] for n in (*_WITHIN, "at", "id")))
 
 proposals: Final = Table(
     "proposals",
@@ -143,7 +145,7 @@ Index(
     sqlite_where=text("kind <> 'call'"),
     postgresql_where=text("kind <> 'call'"),
 )
-Index("proposals_by_time", *(proposals.c[n] for n in (*PLACE, "created_at", "id")))
+Index("proposals_by_time", *(proposals.c[n] for n in (*_WITHIN, "created_at", "id")))
 
 extractions: Final = Table(
     "extractions",
@@ -153,7 +155,7 @@ extractions: Final = Table(
     *_numbers("at", "calls", "input_tokens", "output_tokens"),
     Column("milliseconds", Double, nullable=False),
 )
-Index("extractions_by_time", *(extractions.c[n] for n in (*PLACE, "at", "id")))
+Index("extractions_by_time", *(extractions.c[n] for n in (*_WITHIN, "at", "id")))
 Index(
     "extractions_by_cost",  # holds all that a budget asks for, so that the sum never touches the records themselves
     *(extractions.c[n] for n in ("org", "at", *PLACE[1:], "calls", "input_tokens", "output_tokens")),

@@ -1,4 +1,4 @@
-"""The review inbox, and the record of extractions."""
+"""The review inbox, the record of extractions, and a journal that is listed by person."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def upgrade() -> None:
         sqlite_where=NO_CALL,
         postgresql_where=NO_CALL,
     )
-    op.create_index("proposals_by_time", "proposals", ["org", "agent", "user", "session", "created_at", "id"])
+    op.create_index("proposals_by_time", "proposals", ["org", "user", "agent", "session", "created_at", "id"])
     op.create_table(
         "extractions",
         sa.Column("org", WORDS, nullable=False),
@@ -60,9 +60,12 @@ def upgrade() -> None:
         sa.Column("milliseconds", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("org", "id"),
     )
-    op.create_index("extractions_by_time", "extractions", ["org", "agent", "user", "session", "at", "id"])
+    op.create_index("extractions_by_time", "extractions", ["org", "user", "agent", "session", "at", "id"])
     op.create_index(
         "extractions_by_cost",
         "extractions",
         ["org", "at", "agent", "user", "session", "calls", "input_tokens", "output_tokens"],
     )
+    # Most lists are a person's, of any agent.
+    op.drop_index("journal_by_time", "journal")
+    op.create_index("journal_by_time", "journal", ["org", "user", "agent", "session", "at", "id"])
