@@ -8,7 +8,8 @@
     ├─ Conflict                  409   exit 6   someone else wrote first
     ├─ TooLarge                  413   exit 3
     ├─ ModelError                502   exit 7   └─ UnusableExtraction
-    └─ StoreError                503   exit 8   StoreUnavailable · SchemaMismatch · Overloaded
+    ├─ StoreError                503   exit 8   StoreUnavailable · SchemaMismatch
+    └─ Overloaded                429   exit 9   too much waits; slow down and try again
 
 A message says what happened and what to do about it; catch the class, never the text.
 """
@@ -158,5 +159,9 @@ class SchemaMismatch(StoreError):
     """The store was written by a newer version, or holds another embedding space than the one asked for."""
 
 
-class Overloaded(StoreError):
-    """A queue is at its limit; the message says how many wait and which setting bounds it."""
+class Overloaded(EverlongError):
+    """A queue is at its limit: nothing was stored, so try again later; the message says how many wait and which
+    setting bounds it."""
+
+    status = 429
+    exit_code = 9

@@ -20,13 +20,14 @@ CODES = {
     "TooLarge": (413, 3),
     "ModelError": (502, 7),
     "StoreError": (503, 8),
+    "Overloaded": (429, 9),
 }
 CHILDREN = {
     "ConfigError": {"MissingExtra"},
     "InvalidInput": {"InvalidScope", "InvalidPath", "UnknownCategory", "EmptyText"},
     "AccessDenied": {"ApprovalRequired"},
     "ModelError": {"UnusableExtraction"},
-    "StoreError": {"StoreUnavailable", "SchemaMismatch", "Overloaded"},
+    "StoreError": {"StoreUnavailable", "SchemaMismatch"},
 }
 
 

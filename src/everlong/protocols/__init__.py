@@ -22,6 +22,7 @@ from everlong.protocols.models import (
 from everlong.protocols.onion import Call, Decision, Middleware, Policy
 from everlong.protocols.search import Corpus, Index
 from everlong.protocols.store import (
+    Backlog,
     ExtractionShelf,
     FactShelf,
     FileShelf,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from everlong.protocols.models import Vectors as Vectors
 
 __all__ = [
+    "Backlog",
     "Calibration",
     "Call",
     "ChatModel",

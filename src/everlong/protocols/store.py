@@ -154,6 +154,16 @@ class FactShelf(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """What still has to be extracted: ``messages`` and their ``characters`` in one conversation, and the messages
+    ``at_home``: of all conversations at the same home scope."""
+
+    messages: int
+    characters: int
+    at_home: int
+
+
 class MessageShelf(Protocol):
     def append(self, session: Scope, messages: Sequence[Message], indexed: Sequence[Indexed]) -> tuple[Message, ...]:
         """Appends to the conversation ``session`` (a scope with a session), makes the session if it is new, and
@@ -167,6 +177,10 @@ class MessageShelf(Protocol):
 
     def after(self, session: Scope, position: int, *, limit: int = 1000) -> tuple[Message, ...]:
         """Messages of one conversation above ``position``, in order."""
+        ...
+
+    def backlog(self, session: Scope) -> Backlog:
+        """How much lies above the watermark, here and in the other conversations at ``session.home``."""
         ...
 
     def recent(self, scope: Scope, *, limit: int, since: datetime | None = None) -> tuple[Message, ...]:
@@ -242,7 +256,8 @@ class JobShelf(Protocol):
     def put(self, job: Job, *, latest: datetime) -> Job:
         """Enqueues, or merges into the waiting job of the same ``(org, kind, key)``: its ``run_after`` becomes the
         new one, but never later than ``latest`` − counted from the older ``first_at``: the store computes
-        ``min(job.run_after, older.first_at + (latest - job.first_at))``. Returns the job as stored."""
+        ``min(job.run_after, older.first_at + (latest - job.first_at))``. One that is due already (at
+        ``job.first_at``), or that failed and waits for its retry, keeps its time. Returns the job as stored."""
         ...
 
     def claim(self, kinds: Sequence[str], *, worker: str, now: datetime, lease_until: datetime) -> Job | None:
@@ -252,7 +267,12 @@ class JobShelf(Protocol):
         ...
 
     def done(self, job: Job) -> bool:
-        """Deletes a job this worker still holds; false if the lease was lost to another."""
+        """Deletes a job this worker still holds, and what was parked of the same key, for that is done now too;
+        false if the lease was lost to another."""
+        ...
+
+    def renew(self, job: Job, *, lease_until: datetime) -> bool:
+        """Holds a job for longer; false if this worker holds it no more."""
         ...
 
     def retry(self, job: Job, *, run_after: datetime, error: str) -> bool:
@@ -264,7 +284,8 @@ class JobShelf(Protocol):
         ...
 
     def park(self, job: Job, *, error: str) -> bool:
-        """Sets a held job aside where people see it; it is never claimed until released."""
+        """Sets a held job aside where people see it, in place of one of the same key; it is never claimed until
+        released."""
         ...
 
     def release(self, scope: Scope, job_id: str, *, now: datetime) -> Job:
@@ -281,6 +302,11 @@ class JobShelf(Protocol):
 
     def hurry(self, scope: Scope, *, now: datetime) -> int:
         """Makes every waiting job within ``scope`` due now; returns how many there were."""
+        ...
+
+    def cancel(self, scope: Scope, kinds: Sequence[str]) -> int:
+        """Deletes every job of ``kinds`` within ``scope`` that waits or is parked; returns how many. What runs is left
+        to its worker."""
         ...
 
     def next_due(self, kinds: Sequence[str]) -> datetime | None:

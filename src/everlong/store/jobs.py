@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import and_, bindparam, case, exists, func, null, or_, select, text, update
+from sqlalchemy import and_, bindparam, case, exists, func, literal_column, null, or_, select, text, update
 
 from everlong.errors import NotFound
 from everlong.store import rows, sql
@@ -44,7 +44,9 @@ _BLOCKED: Final = exists().where(
 def _put() -> Executable:
     made = sql.Insert(jobs).values({c.name: bindparam(c.name) for c in jobs.c})
     bound = jobs.c.first_at + bindparam("patience")
-    due = case((made.excluded.run_after < bound, made.excluded.run_after), else_=bound)
+    # What is due already stays due, and what failed waits out its pause: neither is put off or hurried by more work.
+    settled = or_(jobs.c.run_after <= made.excluded.first_at, jobs.c.error != literal_column("''"))
+    due = case((settled, jobs.c.run_after), (made.excluded.run_after < bound, made.excluded.run_after), else_=bound)
     return made.on_conflict_do_update(
         index_elements=["org", "kind", "key"],
         index_where=text("state = 'waiting'"),
@@ -89,6 +91,8 @@ _NEXT: Final = (
         error=bindparam("why"),
     )
 )
+_RENEW: Final = update(jobs).where(_HELD).values(lease_until=bindparam("lease"))
+_FORGET_PARKED: Final = jobs.delete().where(_KEY, jobs.c.state == "parked", jobs.c.id != bindparam("w_id"))
 _PULL: Final = (
     update(jobs)
     .where(_KEY, _WAITING)
@@ -138,10 +142,16 @@ def _hurry(named: tuple[str, ...]) -> Executable:
 
 
 @cache
-def _count(*, state: bool, org: bool) -> Executable:
+def _cancel(named: tuple[str, ...], size: int) -> Executable:
+    return jobs.delete().where(sql.within(jobs, named), sql.one_of(jobs.c.kind, size), jobs.c.state != "running")
+
+
+@cache
+def _count(state: JobState | None, *, org: bool) -> Executable:
     counted = select(func.count()).select_from(jobs)
     if state:
-        counted = counted.where(jobs.c.state == bindparam("w_state"))
+        # Spelled out, so that counting those that wait in one organisation needs only the index of those that wait.
+        counted = counted.where(jobs.c.state == literal_column(f"'{state}'"))
     return counted.where(jobs.c.org == bindparam("w_org")) if org else counted
 
 
@@ -175,8 +185,13 @@ class Jobs:
 
     def done(self, job: Job) -> bool:
         freed = bool(self._work.change(_DONE, **self._held(job)))
+        if freed:
+            self._forget_parked(job)
         self._notify()
         return freed
+
+    def renew(self, job: Job, *, lease_until: datetime) -> bool:
+        return bool(self._work.change(_RENEW, **self._held(job), lease=rows.to_micros(lease_until)))
 
     def retry(self, job: Job, *, run_after: datetime, error: str) -> bool:
         return self._give_back(job, run_after, error, job.attempts)
@@ -186,6 +201,8 @@ class Jobs:
 
     def park(self, job: Job, *, error: str) -> bool:
         parked = bool(self._work.change(_PARK, **self._held(job), why=error))
+        if parked:
+            self._forget_parked(job)
         self._notify()
         return parked
 
@@ -213,6 +230,12 @@ class Jobs:
         self._notify()
         return hurried
 
+    def cancel(self, scope: Scope, kinds: Sequence[str]) -> int:
+        if not kinds:
+            return 0
+        size, values = next(sql.chunks(kinds))
+        return self._work.change(_cancel(sql.named(scope), size), **sql.place(scope), **values)
+
     def next_due(self, kinds: Sequence[str]) -> datetime | None:
         if not kinds:
             return None
@@ -220,8 +243,8 @@ class Jobs:
         return rows.maybe_time(self._work.rows(_due(size), **values)[0][0])
 
     def count(self, *, state: JobState | None = None, org: str | None = None) -> int:
-        asked = ({"w_state": state} if state else {}) | ({} if org is None else {"w_org": org})
-        return int(self._work.rows(_count(state=state is not None, org=org is not None), **asked)[0][0])
+        asked = {} if org is None else {"w_org": org}
+        return int(self._work.rows(_count(state, org=org is not None), **asked)[0][0])
 
     def _give_back(self, job: Job, run_after: datetime, why: str, tries: int) -> bool:
         held = self._held(job)
@@ -235,6 +258,10 @@ class Jobs:
             self._work.change(_RETRY, **held, **told)
         self._notify()
         return True
+
+    def _forget_parked(self, job: Job) -> None:
+        where = {"w_org": job.scope.org, "w_kind": job.kind, "w_key": job.key}
+        self._work.change(_FORGET_PARKED, **where, w_id=job.id)
 
     @staticmethod
     def _held(job: Job) -> dict[str, Any]:

@@ -6,11 +6,12 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import bindparam, exists, select, update
+from sqlalchemy import and_, bindparam, case, exists, func, select, update
 
 from everlong.errors import InvalidInput, InvalidScope
+from everlong.protocols import Backlog
 from everlong.store import rows, sql
-from everlong.store.schema import messages, vectors
+from everlong.store.schema import PLACE, messages, sessions, vectors
 from everlong.store.sessions import begin
 
 if TYPE_CHECKING:
@@ -54,6 +55,16 @@ _EMBEDDED: Final = exists().where(
 )
 _PENDING: Final = (
     select(*_COLUMNS).where(sql.exactly(messages, home=True), ~_EMBEDDED).order_by(_AT).limit(bindparam("most"))
+)
+_HERE: Final = messages.c.session == bindparam("w_session")
+_BACKLOG: Final = (
+    select(
+        func.coalesce(func.sum(case((_HERE, 1), else_=0)), 0),
+        func.coalesce(func.sum(case((_HERE, messages.c.length), else_=0)), 0),
+        func.count(),
+    )
+    .select_from(sessions.join(messages, and_(*(messages.c[name] == sessions.c[name] for name in PLACE))))
+    .where(sql.exactly(sessions, home=True), sessions.c.extracted < _AT)
 )
 _EVER: Final = 2**62
 
@@ -104,6 +115,10 @@ class Messages:
             for position, message in enumerate(fresh.values(), first)
         )
         return tuple(message for message in stored if message)
+
+    def backlog(self, session: Scope) -> Backlog:
+        here, characters, home = self._work.rows(_BACKLOG, **sql.place(session))[0]
+        return Backlog(messages=int(here), characters=int(characters), at_home=int(home))
 
     def tail(self, session: Scope, *, limit: int, before: int | None = None) -> tuple[Message, ...]:
         below = _EVER if before is None else before
