@@ -111,6 +111,14 @@ class AsyncScopedMemory:
         """The user's conversations."""
         return await self._run(self._scoped.sessions, cursor=cursor, limit=limit)
 
+    async def flush(self) -> int:
+        """Makes the work that waits here due now."""
+        return await self._run(self._scoped.flush)
+
+    async def clear(self) -> int:
+        """Drops the work that waits here."""
+        return await self._run(self._scoped.clear)
+
     async def recall(self, question: str | Query, **filters: Any) -> Recall:
         """What memory holds on a question."""
         return await self._run(self._scoped.recall, question, **filters)

@@ -38,7 +38,7 @@ from everlong.write.builtin import BuiltinExtractor
 from everlong.write.llm import LLMExtractor
 from everlong.write.reconcile import Gates
 from everlong.write.review import Reviewer
-from everlong.write.writer import Debounce, Writer
+from everlong.write.writer import Debounce, Limits, Writer
 
 __all__ = ["Settings", "build", "new_id", "now", "open_memory"]
 
@@ -89,6 +89,13 @@ class Settings(BaseSettings):
     max_wait_seconds: float = Field(default=300, ge=1, description="but never longer than this")
     batch_messages: int = Field(default=20, ge=1, description="so many new messages make extraction due at once")
     confidence_threshold: float = Field(
+    batch_tokens: int = Field(default=4000, ge=1, description="so many tokens in them make it due too")
+    max_waiting_messages: int = Field(
+        default=10_000, ge=1, description="messages of one user that may wait for extraction before more are refused"
+    )
+    max_waiting_jobs: int = Field(
+        default=10_000, ge=1, description="jobs of one organisation that may wait before more are refused"
+    )
         default=0.7, ge=0, le=1, description="candidates below it are not stored as facts"
     )
     below_threshold: Literal["hold", "downweight", "drop"] = Field(default="hold", description="what happens to those")
@@ -193,6 +200,8 @@ def build(
         max_chars=settings.max_message_chars,
     )
     reader = Reader(store=store, index=index, embedder=embedder, counter=counter, clock=clock, new_id=new_id)
+        limits=Limits(messages=settings.max_waiting_messages, jobs=settings.max_waiting_jobs),
+        count_tokens=counter,
     worker = Worker(
         store,
         {"extract": background.extract, "embed": background.embed},
@@ -239,6 +248,7 @@ def _extractor(settings: Settings, chat_model: ChatModel | None) -> Extractor:
     if chat_model is None and not settings.model:
         msg = "extractor = 'llm' needs a chat model: set model (EVERLONG_MODEL), for example openai:gpt-4o-mini"
         raise ConfigError(msg)
+        tokens=settings.batch_tokens,
     model = chat_model or open_chat_model(settings.model, base_url=settings.base_url, api_key=settings.api_key)
     return LLMExtractor(model, categories=(*CATEGORIES, *settings.categories))
 

@@ -85,6 +85,7 @@ class ScopedMemory:
             TooLarge: a message is over the limit; nothing was stored.
         """
         return self._run("add", self._add, messages=messages)
+            Overloaded: too much waits for extraction already; nothing was stored, try again later.
 
     def _add(self, *, messages: Iterable[Any]) -> Added:
         added = self._writer.add(self.scope, messages, by=self.by)
@@ -114,6 +115,29 @@ class ScopedMemory:
 
     def recall(self, question: str | Query, **filters: Any) -> Recall:
         """What memory holds on a question, best first, with a score from 0 to 1 and an explanation.
+    def flush(self) -> int:
+        """Makes the work that waits within this scope due now, as when a task is finished; returns how many jobs.
+
+        It is done in the background, right after the present job; :meth:`everlong.memory.Memory.drain` waits for it.
+        """
+        return self._run("flush", self._flush)
+
+    def _flush(self) -> int:
+        hurried = self._writer.flush(self.scope)
+        self._memory.wake()
+        return hurried
+
+    def clear(self) -> int:
+        """Drops the work that waits within this scope: what was said so far is never extracted, not even by a worker
+        that is reading it just now. Messages and facts stay; what is said from now on is extracted as ever.
+
+        Returns how many conversations were cleared.
+        """
+        return self._run("clear", self._clear)
+
+    def _clear(self) -> int:
+        return self._writer.clear(self.scope, by=self.by)
+
 
         ``filters`` are the fields of :class:`~everlong.records.Query` (``kinds``, ``limit``, ``min_score``,
         ``categories``, ``sessions``, ``since``, ``until``, ``at``, ``zone``).

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from everlong import text
-from everlong.errors import EmptyText, InvalidInput, InvalidPath, InvalidScope, TooLarge, UnknownCategory
+from everlong.errors import EmptyText, InvalidInput, InvalidPath, InvalidScope, Overloaded, TooLarge, UnknownCategory
 from everlong.records import (
     SECTIONS,
     Added,
@@ -34,12 +34,13 @@ from everlong.write.capture import capture
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from everlong.protocols import Clock, Embedder, NewId, Store, Transaction
+    from everlong.protocols import Backlog, Clock, Embedder, NewId, Store, TokenCounter, Transaction
     from everlong.records import Origin
     from everlong.write.apply import Applier
 
-__all__ = ["Debounce", "Writer"]
+__all__ = ["Debounce", "Limits", "Writer"]
 
+_EXTRACT: Final = "extract"
 _MAX_FACT: Final = 2000
 _BY_ROLE: Final[Mapping[str, Origin]] = {
     "user": "user",
@@ -56,7 +57,19 @@ class Debounce:
     pause: timedelta = timedelta(seconds=30)
     longest: timedelta = timedelta(minutes=5)
     messages: int = 20
-    """So many new messages make extraction due at once."""
+    """So many messages since the last extraction make the next one due at once."""
+    tokens: int = 4000
+    """So many tokens in them, too: the messages that fit into one extraction with a small model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much may wait before more is refused with :class:`~everlong.errors.Overloaded`."""
+
+    messages: int = 10_000
+    """Messages of one home scope (one user with one agent) that still have to be extracted."""
+    jobs: int = 10_000
+    """Waiting jobs of one organisation; conversations whose work waits already may go on."""
 
 
 class Writer:
@@ -72,11 +85,14 @@ class Writer:
         clock: Clock,
         new_id: NewId,
         debounce: Debounce,
+        limits: Limits | None = None,
+        count_tokens: TokenCounter = text.estimate_tokens,
         zone: str = "UTC",
         max_chars: int = 1_000_000,
     ) -> None:
         self._store, self._applier, self._embedder, self._categories = store, applier, embedder, tuple(categories)
-        self._clock, self._new_id, self._debounce = clock, new_id, debounce
+        self._clock, self._new_id, self._debounce, self._limits = clock, new_id, debounce, limits or Limits()
+        self._count_tokens = count_tokens
         self._zone, self._max_chars = zone, max_chars
 
     def add(self, session: Scope, messages: Iterable[Any], *, by: Principal) -> Added:
@@ -118,22 +134,61 @@ class Writer:
 
     def _enqueue(self, tx: Transaction, session: Scope, stored: Sequence[Message], *, urgent: bool) -> Job:
         now = self._clock()
+        backlog = tx.messages.backlog(session)
+        self._check_room(
+            backlog.at_home - len(stored), self._limits.messages, f"messages of {session.home}", "messages"
+        )
+        due = urgent or self._enough(tx, session, backlog)
+        asked = Job(
+            id=self._new_id("job"),
+            kind=_EXTRACT,
+            key=job_key(session),
+            scope=session,
+            run_after=now if due else now + self._debounce.pause,
+            first_at=now,
+        )
+        job = tx.jobs.put(asked, latest=now + self._debounce.longest)
+        if job.id == asked.id:
+            waiting = tx.jobs.count(state="waiting", org=session.org) - 1
+            whose = f"jobs of organisation {session.org!r}" if session.org else "jobs"
+            self._check_room(waiting, self._limits.jobs, whose, "jobs")
         if self._embedder is not None:
             self._applier.enqueue_embedding(tx, session.home)
+        return job
+
+    def _enough(self, tx: Transaction, session: Scope, backlog: Backlog) -> bool:
+        """Whether so much was said since the last extraction that it should not wait for a pause."""
+        if backlog.messages >= self._debounce.messages:
+            return True
+        if backlog.characters < self._debounce.tokens:  # cheaper than counting, and few scripts take more
+            return False
         state = tx.sessions.get(session)
-        waiting = stored[-1].position - (state.extracted if state else 0)
-        due = urgent or waiting >= self._debounce.messages
-        return tx.jobs.put(
-            Job(
-                id=self._new_id("job"),
-                kind="extract",
-                key=job_key(session),
-                scope=session,
-                run_after=now if due else now + self._debounce.pause,
-                first_at=now,
-            ),
-            latest=now + self._debounce.longest,
-        )
+        unread = tx.messages.after(session, state.extracted if state else 0, limit=backlog.messages)
+        return sum(self._count_tokens(message.content) for message in unread) >= self._debounce.tokens
+
+    @staticmethod
+    def _check_room(waiting: int, limit: int, whose: str, setting: str) -> None:
+        """Raises :class:`Overloaded` when ``waiting`` has reached ``limit``; what the transaction did is undone."""
+        if waiting >= limit:
+            msg = (
+                f"{waiting} {whose} wait already and nothing was stored: try again later, start more workers "
+                f"(everlong worker), or raise max_waiting_{setting} (now {limit})"
+            )
+            raise Overloaded(msg)
+
+    def flush(self, scope: Scope) -> int:
+        """Makes the work that waits within ``scope`` due now. See :meth:`everlong.memory.ScopedMemory.flush`."""
+        with self._store.write() as tx:
+            return tx.jobs.hurry(scope, now=self._clock())
+
+    def clear(self, scope: Scope, *, by: Principal) -> int:
+        """Leaves what was said within ``scope`` so far unextracted for good, also what a worker is reading just now.
+        See :meth:`everlong.memory.ScopedMemory.clear`."""
+        with self._store.write() as tx:
+            sessions = tx.sessions.fence(scope)
+            jobs = tx.jobs.cancel(scope, (_EXTRACT,))
+            self._applier.journal(tx, scope, by, "clear", payload={"sessions": sessions, "jobs": jobs})
+        return sessions
 
     def remember(
         self, scope: Scope, content: str, *, by: Principal, category: str, confidence: float, pinned: bool
