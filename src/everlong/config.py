@@ -88,7 +88,6 @@ class Settings(BaseSettings):
     debounce_seconds: float = Field(default=30, ge=1, le=300, description="extraction waits for so long a pause")
     max_wait_seconds: float = Field(default=300, ge=1, description="but never longer than this")
     batch_messages: int = Field(default=20, ge=1, description="so many new messages make extraction due at once")
-    confidence_threshold: float = Field(
     batch_tokens: int = Field(default=4000, ge=1, description="so many tokens in them make it due too")
     max_waiting_messages: int = Field(
         default=10_000, ge=1, description="messages of one user that may wait for extraction before more are refused"
@@ -97,6 +96,7 @@ class Settings(BaseSettings):
         default=10_000, ge=1, description="jobs of one organisation that may wait before more are refused"
     )
         default=0.7, ge=0, le=1, description="candidates below it are not stored as facts"
+    confidence_threshold: float = Field(
     )
     below_threshold: Literal["hold", "downweight", "drop"] = Field(default="hold", description="what happens to those")
     max_facts: int = Field(
@@ -110,7 +110,8 @@ class Settings(BaseSettings):
         default="thread", description="do background work in this process, or leave it to everlong worker"
     )
     job_attempts: int = Field(default=5, ge=1, description="failed work is parked after so many tries")
-    lease_seconds: float = Field(default=300, gt=0, description="work of a worker that died is taken over after this")
+    lease_seconds: float = Field(default=60, gt=0, description="work of a worker that died is taken over after this")
+    worker_threads: int = Field(default=2, ge=1, description="jobs that one process does at once")
     index_bytes: int = Field(default=256 * 1024 * 1024, ge=1024 * 1024, description="memory for the search cache")
 
     @field_validator("zone")
@@ -214,6 +215,7 @@ def build(
     metrics = telemetry.Metrics()
     return Memory(
         Parts(
+        threads=settings.worker_threads,
             store=store,
             index=index,
             embedder=embedder,

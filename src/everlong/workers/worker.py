@@ -1,17 +1,20 @@
-"""A worker claims due jobs one at a time and runs the task of their kind."""
+"""A worker claims due jobs, a few at once, and runs the task of their kind."""
 
 from __future__ import annotations
 
 import logging
+import os
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import Event, Thread
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from everlong.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from everlong.protocols import Clock, Store
     from everlong.records import Job
@@ -46,6 +49,8 @@ class Worker:
 
     ``tasks`` maps a kind of job to the function that does it. A task ends its own job inside the transaction that
     applies its effect, so that effect and end are one; one that raises is tried again later (see :class:`Retry`).
+    A job is held by a ``lease`` that is renewed while the work lasts, so that only a dead worker's lapses: its work is
+    taken over then. ``threads`` is how many jobs run at once, of different keys.
     """
 
     def __init__(
@@ -57,25 +62,51 @@ class Worker:
         name: str,
         random: Callable[[], float],
         retry: Retry | None = None,
-        lease: timedelta = timedelta(minutes=5),
+        lease: timedelta = timedelta(minutes=1),
+        threads: int = 2,
     ) -> None:
         self._store, self._tasks, self._clock, self._name = store, dict(tasks), clock, name
-        self._random, self._retry, self._lease = random, retry or Retry(), lease
+        self._random, self._retry, self._lease, self._count = random, retry or Retry(), lease, threads
         self._stopping = Event()
-        self._thread: Thread | None = None
+        self._threads: list[Thread] = []
+        self._process = os.getpid()
 
     def run_once(self) -> bool:
         """Claims one due job and runs it; false when none was due."""
         now = self._clock()
         with self._store.write() as tx:
             job = tx.jobs.claim(list(self._tasks), worker=self._name, now=now, lease_until=now + self._lease)
+            if job is not None and job.attempts > self._retry.attempts:
+                tx.jobs.park(job, error=f"{job.error or 'no error is known'}; its worker died on the last attempt")
+                return True
         if job is None:
             return False
         try:
-            self._tasks[job.kind](job)
+            with self._held(job):
+                self._tasks[job.kind](job)
         except Exception as error:  # noqa: BLE001 - the one place where any fault must leave the job waiting
             self._failed(job, error)
         return True
+
+    @contextmanager
+    def _held(self, job: Job) -> Iterator[None]:
+        """Renews the job's lease as long as the block lasts."""
+        done = Event()
+        with suppress(RuntimeError):  # no new thread while the interpreter ends: then the lease is as long as it is
+            Thread(target=self._renew, args=(job, done), name=f"everlong-lease-{job.id}", daemon=True).start()
+        try:
+            yield
+        finally:
+            done.set()
+
+    def _renew(self, job: Job, done: Event) -> None:
+        held = True
+        while held and not done.wait(self._lease.total_seconds() / 3):
+            try:
+                with self._store.write() as tx:
+                    held = tx.jobs.renew(job, lease_until=self._clock() + self._lease)
+            except StoreError as error:
+                _log.warning("the lease of job %s could not be renewed, trying again: %s", job.id, error)
 
     def _failed(self, job: Job, error: Exception) -> None:
         reason = f"{type(error).__name__}: {error}"
@@ -96,7 +127,22 @@ class Worker:
         return ran
 
     def run_forever(self) -> None:
-        """Runs jobs as they become due until :meth:`stop`. A database that is away is waited for."""
+        """Runs jobs as they become due until :meth:`stop`, in this thread and those beside it. A database that is away
+        is waited for."""
+        self._launch(self._count - 1)
+        self._serve()
+        for thread in self._threads:
+            thread.join()
+
+    def _launch(self, number: int) -> None:
+        self._process = os.getpid()
+        self._threads = [
+            Thread(target=self._serve, name=f"everlong-{self._name}-{n}", daemon=True) for n in range(number)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _serve(self) -> None:
         while not self._stopping.is_set():
             try:
                 busy = self.run_once()
@@ -104,7 +150,7 @@ class Worker:
             except StoreError as error:
                 _log.warning("store is unavailable, trying again: %s", error)
                 nap = _LONGEST_NAP
-            if nap:
+            if nap and not self._stopping.is_set():
                 self._store.wait(nap)
 
     def _nap(self) -> float:
@@ -116,24 +162,26 @@ class Worker:
 
     @property
     def running(self) -> bool:
-        """Whether the background thread runs."""
-        return self._thread is not None and self._thread.is_alive()
+        """Whether background threads run in this process; a forked child has none of its parent's."""
+        return self._process == os.getpid() and any(thread.is_alive() for thread in self._threads)
 
     def start(self) -> None:
-        """Runs in a background thread from now on; does nothing if it runs already."""
+        """Runs in background threads from now on; does nothing if it runs already."""
         if not self.running:
-            self._stopping.clear()
-            self._thread = Thread(target=self.run_forever, name=f"everlong-{self._name}", daemon=True)
-            self._thread.start()
+            self._stopping = Event()
+            self._launch(self._count)
 
     def request_stop(self) -> None:
-        """Asks :meth:`run_forever` to end after the present job; safe in a signal handler."""
+        """Asks :meth:`run_forever` to end after the present jobs; safe in a signal handler."""
         self._stopping.set()
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Ends after the present job; false if it was still busy after ``timeout`` seconds."""
+        """Ends after the present jobs; false if it was still busy after ``timeout`` seconds."""
         self.request_stop()
+        if not self.running:
+            return True
         self._store.notify()
-        if self._thread is not None:
-            self._thread.join(timeout)
+        until = None if timeout is None else monotonic() + timeout
+        for thread in self._threads:
+            thread.join(None if until is None else max(until - monotonic(), 0))
         return not self.running
