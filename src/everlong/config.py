@@ -24,7 +24,7 @@ from everlong import telemetry
 from everlong.errors import ConfigError
 from everlong.memory import Memory, Parts
 from everlong.models import open_chat_model, open_embedder
-from everlong.policy import OwnScope, guard
+from everlong.policy import READS, OwnScope, guard
 from everlong.protocols import ChatModel, Clock, Embedder, Extractor, NewId, TokenCounter
 from everlong.read.reader import Reader
 from everlong.records import CATEGORIES
@@ -37,6 +37,7 @@ from everlong.write.background import Background
 from everlong.write.builtin import BuiltinExtractor
 from everlong.write.llm import LLMExtractor
 from everlong.write.reconcile import Gates
+from everlong.write.redact import Redactor, redaction
 from everlong.write.review import Reviewer
 from everlong.write.writer import Debounce, Limits, Writer
 
@@ -95,8 +96,8 @@ class Settings(BaseSettings):
     max_waiting_jobs: int = Field(
         default=10_000, ge=1, description="jobs of one organisation that may wait before more are refused"
     )
-        default=0.7, ge=0, le=1, description="candidates below it are not stored as facts"
     confidence_threshold: float = Field(
+        default=0.7, ge=0, le=1, description="candidates below it are not stored as facts"
     )
     below_threshold: Literal["hold", "downweight", "drop"] = Field(default="hold", description="what happens to those")
     max_facts: int = Field(
@@ -105,6 +106,9 @@ class Settings(BaseSettings):
     categories: tuple[str, ...] = Field(default=(), description="categories of your own, beside the built-in ones")
     max_injection_tokens: int = Field(default=2000, ge=100, le=8000, description="default budget of a prompt block")
     max_message_chars: int = Field(default=1_000_000, ge=1000, description="a longer message is refused")
+    redact: Literal["secrets", "personal", "none"] = Field(
+        default="secrets", description="secrets, or personal data too, are taken out of text before it is stored"
+    )
     zone: str = Field(default="UTC", description="the users' time zone, for dates in words")
     worker: Literal["thread", "none"] = Field(
         default="thread", description="do background work in this process, or leave it to everlong worker"
@@ -197,12 +201,12 @@ def build(
         clock=clock,
         new_id=new_id,
         debounce=_debounce(settings),
+        limits=Limits(messages=settings.max_waiting_messages, jobs=settings.max_waiting_jobs),
+        count_tokens=counter,
         zone=settings.zone,
         max_chars=settings.max_message_chars,
     )
     reader = Reader(store=store, index=index, embedder=embedder, counter=counter, clock=clock, new_id=new_id)
-        limits=Limits(messages=settings.max_waiting_messages, jobs=settings.max_waiting_jobs),
-        count_tokens=counter,
     worker = Worker(
         store,
         {"extract": background.extract, "embed": background.embed},
@@ -211,11 +215,11 @@ def build(
         random=random.random,
         retry=Retry(attempts=settings.job_attempts),
         lease=timedelta(seconds=settings.lease_seconds),
+        threads=settings.worker_threads,
     )
     metrics = telemetry.Metrics()
     return Memory(
         Parts(
-        threads=settings.worker_threads,
             store=store,
             index=index,
             embedder=embedder,
@@ -224,7 +228,12 @@ def build(
             reviewer=Reviewer(store=store, applier=applier, embedder=embedder, clock=clock),
             reader=reader,
             worker=worker,
-            middleware=[telemetry.audit(store, clock, new_id), guard(OwnScope()), telemetry.measure(metrics)],
+            middleware=[
+                telemetry.audit(store, clock, new_id),
+                guard(OwnScope()),
+                telemetry.measure(metrics),
+                redaction(Redactor(settings.redact), reads=READS, store=store, clock=clock, new_id=new_id),
+            ],
             metrics=metrics,
             traces=telemetry.TraceLog(),
             clock=clock,
@@ -241,6 +250,7 @@ def _debounce(settings: Settings) -> Debounce:
         pause=timedelta(seconds=settings.debounce_seconds),
         longest=timedelta(seconds=max(settings.max_wait_seconds, settings.debounce_seconds)),
         messages=settings.batch_messages,
+        tokens=settings.batch_tokens,
     )
 
 
@@ -250,7 +260,6 @@ def _extractor(settings: Settings, chat_model: ChatModel | None) -> Extractor:
     if chat_model is None and not settings.model:
         msg = "extractor = 'llm' needs a chat model: set model (EVERLONG_MODEL), for example openai:gpt-4o-mini"
         raise ConfigError(msg)
-        tokens=settings.batch_tokens,
     model = chat_model or open_chat_model(settings.model, base_url=settings.base_url, api_key=settings.api_key)
     return LLMExtractor(model, categories=(*CATEGORIES, *settings.categories))
 

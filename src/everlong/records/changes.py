@@ -182,8 +182,10 @@ class Added:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """What became of one fact given by hand: ``outcome`` and ``fact`` (or the one it merged into), and why."""
+    """What became of one fact given by hand: ``outcome`` and ``fact`` (or the one it merged into), and why.
+    ``redacted`` counts, by kind, what was taken out of its text."""
 
     outcome: ChangeKind
     reason: str
     fact: Fact | None = None
+    redacted: Mapping[str, int] = field(default_factory=dict, hash=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -19,8 +19,12 @@ from everlong.records import Message, MessageRole, Skipped
 from everlong.write import signals
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from everlong.protocols import NewId
     from everlong.records import Origin, Scope
+
+__all__ = ["MARKER", "Captured", "capture", "reshape"]
 
 MARKER: Final = "everlong"
 """Key in a message's metadata (or LangChain's ``additional_kwargs``) that says: this was put in by everlong."""
@@ -40,6 +44,8 @@ _LESS_TRUSTED: Final[tuple[Origin, ...]] = ("import", "document", "tool")
 _CALLS: Final = ("tool_calls", "invalid_tool_calls", "function_call")
 _CALL_BLOCKS: Final = frozenset({"tool_use", "tool_call", "function_call", "server_tool_use"})
 _TEXT_BLOCKS: Final = frozenset({"", "text", "input_text", "output_text"})
+_OURS: Final = "said"
+"""Prefix of ids that were made here: a message that has one came without an id, and is known again by its content."""
 _MILLISECONDS: Final = 1e11  # as seconds this is the year 5138, as milliseconds 1973
 _LONGEST_ID: Final = 512
 
@@ -84,14 +90,16 @@ def capture(
     now: datetime,
     new_id: NewId,
     max_chars: int = 1_000_000,
+    key: str = "",
+    rules: signals.Rules | None = None,
 ) -> Captured:
     """Sorts incoming messages into new, known and unwanted ones.
 
     Kept are user messages and assistant answers without tool calls; of their content the text parts, joined by line
     breaks. Left out with a reason are tool traffic, system and hidden messages, what everlong injected itself,
     upload notices with the answer to a turn that was nothing else, and what has no text. A message is known when
-    its id is in ``tail``; messages without ids are known as far as they repeat the end of ``tail`` from their
-    first on (a replayed history, a sliding window, a retried call).
+    its id is in ``tail``; messages without ids, and messages that came without one before, are known as far as they
+    repeat the end of ``tail`` from their first on (a replayed history, a sliding window, a retried call).
 
     Args:
         messages: In the order in which they were said.
@@ -100,13 +108,16 @@ def capture(
         now: The time of messages that carry none.
         new_id: Makes ids for messages that carry none.
         max_chars: Most characters of text in one message.
+        key: Names this call: messages without ids get ids made of it and their place, so that the store knows them
+            again whatever was said in between, and the same words under another key are new.
+        rules: Signals to look for; default: the built-in ones.
 
     Raises:
         InvalidInput: a message has no known role, shape or time; the text names its index.
         TooLarge: a message has more than ``max_chars`` characters of text.
     """
     turns, bodies, ignored = _sift(messages, max_chars)
-    repeated = _overlap(turns, bodies, tail)
+    repeated = _overlap(turns, bodies, tail, key)
     duplicates = [message.id for message in tail[len(tail) - repeated :]] if repeated else []
     seen = {message.id for message in tail}
     kept: list[Message] = []
@@ -114,11 +125,30 @@ def capture(
         if turn.id in seen:
             duplicates.append(turn.id)
             continue
-        message = _message(turn, body, session, now, new_id)
+        name = turn.id or (f"{_OURS}_{key}.{turn.index}" if key else new_id(_OURS))
+        message = _message(turn, body, session, now, name, rules)
         seen.add(message.id)
         kept.append(message)
     urgent = any("remember" in message.signals for message in kept)
     return Captured(messages=tuple(kept), duplicates=tuple(duplicates), ignored=tuple(ignored), urgent=urgent)
+
+
+def reshape(messages: Iterable[object], change: Callable[[Any], Any]) -> list[object]:
+    """Incoming messages of any shape in one that :func:`capture` takes too, with ``change`` applied to the text,
+    speaker and metadata of those that may be kept. Anything but an iterable is given back as it is.
+
+    Raises:
+        InvalidInput: a message has no known role or shape; the text names its index.
+    """
+    if not isinstance(messages, Iterable):
+        return messages
+    turns = (_turn(index, raw) for index, raw in enumerate(messages))
+    return [turn if _unwanted(turn) else _changed(turn, change) for turn in turns]
+
+
+def _changed(turn: _Turn, change: Callable[[Any], Any]) -> _Turn:
+    said = _EMBEDDED.sub("", _text(turn.content))
+    return replace(turn, content=change(said), speaker=change(turn.speaker), metadata=change(turn.metadata))
 
 
 def _sift(messages: Iterable[object], max_chars: int) -> tuple[list[_Turn], list[str], list[Skipped]]:
@@ -143,23 +173,31 @@ def _sift(messages: Iterable[object], max_chars: int) -> tuple[list[_Turn], list
     return turns, bodies, ignored
 
 
-def _overlap(turns: Sequence[_Turn], bodies: Sequence[str], tail: Sequence[Message]) -> int:
+def _overlap(turns: Sequence[_Turn], bodies: Sequence[str], tail: Sequence[Message], key: str) -> int:
     """How many of the first turns repeat the last messages of ``tail``."""
     for size in range(min(len(turns), len(tail)), 0, -1):
         known = tail[len(tail) - size :]
         if all(_same(*each) for each in zip(turns, bodies, known, strict=False)):
-            return size
+            return 0 if size == len(turns) and _another_call(turns, known, key) else size
     return 0
 
 
 def _same(turn: _Turn, body: str, known: Message) -> bool:
-    return turn.id == known.id if turn.id else (turn.role, body) == (known.role, known.content)
+    if turn.id and (turn.id == known.id or not known.id.startswith(f"{_OURS}_")):
+        return turn.id == known.id
+    return (turn.role, body) == (known.role, known.content)
 
 
-def _message(turn: _Turn, body: str, session: Scope, now: datetime, new_id: NewId) -> Message:
+def _another_call(turns: Sequence[_Turn], known: Sequence[Message], key: str) -> bool:
+    """Whether the caller, by another key, says that these are new although all the words are the same."""
+    mine = f"{_OURS}_{key}."
+    return bool(key) and not any(turn.id or m.id.startswith(mine) for turn, m in zip(turns, known, strict=True))
+
+
+def _message(turn: _Turn, body: str, session: Scope, now: datetime, name: str, rules: signals.Rules | None) -> Message:
     by_role: Origin = "user" if turn.role == "user" else "assistant"
     return Message(
-        id=turn.id or new_id("msg"),
+        id=name,
         scope=session.home,
         session=session.session,
         role=turn.role,
@@ -167,7 +205,7 @@ def _message(turn: _Turn, body: str, session: Scope, now: datetime, new_id: NewI
         created_at=_moment(turn, now),
         speaker=turn.speaker,
         origin=turn.origin if turn.origin in _LESS_TRUSTED else by_role,
-        signals=signals.detect(body) if turn.role == "user" else (),
+        signals=signals.detect(body, rules=rules) if turn.role == "user" else (),
         metadata=turn.metadata,
     )
 
@@ -177,6 +215,8 @@ def _message(turn: _Turn, body: str, session: Scope, now: datetime, new_id: NewI
 
 def _turn(index: int, raw: object) -> _Turn:
     match raw:
+        case _Turn():
+            return replace(raw, index=index)
         case Message():
             fields: Mapping[str, Any] = {name: getattr(raw, name) for name in Message.__slots__}
         case Mapping():
@@ -300,6 +340,8 @@ def _unwanted(turn: _Turn) -> str:
         return "injected by everlong"
     if any(notes.get("hide_from_ui") for notes in (turn.metadata, turn.extra)):
         return "hidden from the user"
+    if any(notes.get("lc_source") for notes in (turn.metadata, turn.extra)):
+        return "written by a framework, such as a summary"
     return ""
 
 
