@@ -64,6 +64,10 @@ class ScopedMemory:
     def _store(self) -> Store:
         return self._memory.parts.store
 
+    def as_seen_by(self, by: Principal) -> ScopedMemory:
+        """The same memory, touched by another principal."""
+        return type(self)(self._memory, self.scope, by)
+
     @property
     def inbox(self) -> Inbox:
         """What waits for review here."""
@@ -81,11 +85,11 @@ class ScopedMemory:
 
         Raises:
             InvalidScope: the scope names no session.
+            Overloaded: too much waits for extraction already; nothing was stored, try again later.
             InvalidInput: a message has no known role or shape; nothing was stored.
             TooLarge: a message is over the limit; nothing was stored.
         """
         return self._run("add", self._add, messages=messages)
-            Overloaded: too much waits for extraction already; nothing was stored, try again later.
 
     def _add(self, *, messages: Iterable[Any]) -> Added:
         added = self._writer.add(self.scope, messages, by=self.by)
@@ -111,10 +115,6 @@ class ScopedMemory:
         with self._store.read() as tx:
             return tx.sessions.list(self.scope, cursor=cursor, limit=limit)
 
-    # ---------------------------------------------------------------------------------------------------- reading
-
-    def recall(self, question: str | Query, **filters: Any) -> Recall:
-        """What memory holds on a question, best first, with a score from 0 to 1 and an explanation.
     def flush(self) -> int:
         """Makes the work that waits within this scope due now, as when a task is finished; returns how many jobs.
 
@@ -138,6 +138,10 @@ class ScopedMemory:
     def _clear(self) -> int:
         return self._writer.clear(self.scope, by=self.by)
 
+    # ---------------------------------------------------------------------------------------------------- reading
+
+    def recall(self, question: str | Query, **filters: Any) -> Recall:
+        """What memory holds on a question, best first, with a score from 0 to 1 and an explanation.
 
         ``filters`` are the fields of :class:`~everlong.records.Query` (``kinds``, ``limit``, ``min_score``,
         ``categories``, ``sessions``, ``since``, ``until``, ``at``, ``zone``).

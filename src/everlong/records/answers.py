@@ -21,7 +21,8 @@ class Query:
 
     ``limit`` is the number of hits per kind. ``min_score`` is on the calibrated scale; ``None`` takes the
     preset's. ``exclude_sessions`` leaves out what was said in those conversations, such as the present one, which
-    the agent has before it anyway. ``at`` is when the question is asked; relative dates in it are read from there, in ``zone``.
+    the agent has before it anyway. ``at`` is when the question is asked; relative dates in it are read from there,
+    in ``zone``.
     """
 
     text: str
