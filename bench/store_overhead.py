@@ -48,8 +48,13 @@ class Recording(Sqlite):
     log: list[tuple[str, Any]] | None = None
 
     @contextmanager
-    def _block(self, connection: Any, begin: str, end: str) -> Any:
-        with super()._block(connection, begin, end) as cursor:
+    def reading(self) -> Any:
+        with super().reading() as cursor:
+            yield cursor if self.log is None else Recorder(cursor, self.log)
+
+    @contextmanager
+    def writing(self) -> Any:
+        with super().writing() as cursor:
             yield cursor if self.log is None else Recorder(cursor, self.log)
 
 

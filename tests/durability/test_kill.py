@@ -9,10 +9,13 @@ import multiprocessing
 import os
 import random
 import sqlite3
+import threading
 import time
 from dataclasses import replace
 from itertools import count, pairwise
 from multiprocessing.connection import Connection
+
+import pytest
 
 from everlong.protocols import Store
 from everlong.store import open_store
@@ -27,27 +30,35 @@ def open_as(url: str, label: str) -> Store:
     return open_store(url, clock=FakeClock(), new_id=CountingIds(label))
 
 
-def write_for_ever(url: str, label: str, acknowledge: Connection) -> None:
-    """Writes records of five kinds in one unit of work after another, and tells each after its commit."""
-    store = open_as(url, label)
-    last = None
-    for number in count():
-        name = f"{label}-{number:05d}"
-        with store.write() as tx:
-            add_fact(tx, name)
-            if last:
-                tx.facts.revise(replace(last, reason=name), expected=1)
-            last = tx.facts.get(ANN, name)
-            say(tx, name, session=replace(TALK, session=label))
-            tx.jobs.put(job(name, key=name), latest=at(60))
-            tx.journal.append(entry(name))
-        acknowledge.send(name)
+def write_for_ever(url: str, labels: list[str], acknowledge: Connection) -> None:
+    """In a thread for each label: records of five kinds in one unit of work after another, each told after its commit."""
+    store, telling = open_as(url, labels[0]), threading.Lock()
+
+    def write(label: str) -> None:
+        last = None
+        for number in count():
+            name = f"{label}-{number:05d}"
+            with store.write() as tx:
+                add_fact(tx, name)
+                if last:
+                    tx.facts.revise(replace(last, reason=name), expected=1)
+                last = tx.facts.get(ANN, name)
+                say(tx, name, session=replace(TALK, session=label))
+                tx.jobs.put(job(name, key=name), latest=at(60))
+                tx.journal.append(entry(name))
+            with telling:
+                acknowledge.send(name)
+
+    threads = [threading.Thread(target=write, args=(label,)) for label in labels]
+    for thread in threads:
+        thread.start()
+    threads[0].join()
 
 
-def killed_writer(url: str, label: str, life: float) -> list[str]:
+def killed_writer(url: str, labels: list[str], life: float) -> list[str]:
     """What a writer acknowledged that was killed ``life`` seconds after its first word."""
     ours, theirs = FORK.Pipe(duplex=False)
-    writer = FORK.Process(target=write_for_ever, args=(url, label, theirs), daemon=True)
+    writer = FORK.Process(target=write_for_ever, args=(url, labels, theirs), daemon=True)
     writer.start()
     theirs.close()
     heard = [ours.recv()] if ours.poll(30) else []
@@ -75,17 +86,21 @@ def stored_whole(store: Store, label: str) -> set[str]:
     return said
 
 
-def test_nothing_acknowledged_is_lost_when_the_writer_is_killed(sqlite_url: str) -> None:
+@pytest.mark.parametrize("threads", [1, 4], ids=["one thread", "four that share commits"])
+def test_nothing_acknowledged_is_lost_when_the_writer_is_killed(sqlite_url: str, threads: int) -> None:
     chance = random.Random(7)
     open_as(sqlite_url, "first").close()
-    acknowledged = 0
+    acknowledged = written = 0
     for number in range(KILLS):
-        label = f"w{number}"
-        heard = killed_writer(sqlite_url, label, chance.random() * 0.06)
+        labels = [f"w{number}{thread}" for thread in "abcd"[:threads]]
+        heard = killed_writer(sqlite_url, labels, chance.random() * 0.06)
         store = open_as(sqlite_url, "check")
-        stored = stored_whole(store, label)
-        assert set(heard) <= stored
-        assert len(stored) <= len(heard) + 1
+        for label in labels:
+            stored = stored_whole(store, label)
+            told = {name for name in heard if name.startswith(f"{label}-")}
+            assert told <= stored
+            assert len(stored) <= len(told) + 1
+            written += len(stored)
         with store.write() as tx:
             tx.erase(replace(TALK, session="nothing"))
             add_fact(tx, f"after-{number}")
@@ -95,4 +110,4 @@ def test_nothing_acknowledged_is_lost_when_the_writer_is_killed(sqlite_url: str)
     with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as raw:
         assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
-    print(f"{KILLS} kills, {acknowledged} acknowledged units of work, none lost")
+    print(f"{KILLS} kills of {threads} threads, {acknowledged} of {written} units acknowledged, none lost")

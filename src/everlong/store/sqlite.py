@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import create_engine
@@ -21,13 +20,11 @@ from sqlalchemy.pool import StaticPool
 from everlong.errors import ConfigError, EverlongError, InvalidInput, StoreError, StoreUnavailable
 from everlong.store import migrate
 from everlong.store.sql import Compiler
+from everlong.store.turns import PATIENCE, Batch, Turns, hold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import TextIO
 
-PATIENCE: Final = 30.0
-"""Seconds a writer waits for its turn: 300 times the worst wait measured with four busy processes."""
 READERS: Final = 1.0
 """Seconds an erasure waits for readers of an older state, so that no byte of it is left in the journal."""
 
@@ -65,99 +62,6 @@ def translate(error: Exception) -> Exception:
     return StoreError(f"SQLite refused: {said}")
 
 
-class Turns:
-    """Whose turn it is to write: first come, first served among threads, then among processes by a lock file."""
-
-    def __init__(self, lock: Path | None, patience: float) -> None:
-        self._lock = lock
-        self._patience = patience
-        self._mutex = threading.Lock()
-        self._queue: deque[threading.Lock] = deque()
-        self._busy = False
-
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Waits for a turn and gives it back.
-
-        Raises:
-            StoreUnavailable: it did not come in time.
-        """
-        until = monotonic() + self._patience
-        self._enter()
-        try:
-            held = self._file_lock(self._lock, until - monotonic()) if self._lock else None
-            try:
-                yield
-            finally:
-                if held:
-                    held.close()
-        finally:
-            self._leave()
-
-    def _enter(self) -> None:
-        with self._mutex:
-            if not self._busy:
-                self._busy = True
-                return
-            mine = threading.Lock()
-            mine.acquire()
-            self._queue.append(mine)
-        if mine.acquire(timeout=self._patience):
-            return
-        with self._mutex:
-            if mine in self._queue:
-                self._queue.remove(mine)
-                raise _late("a thread of this process")
-        # The turn came in the very moment in which the wait ended.
-
-    def _leave(self) -> None:
-        with self._mutex:
-            if self._queue:
-                self._queue.popleft().release()
-            else:
-                self._busy = False
-
-    def _file_lock(self, lock: Path, patience: float) -> TextIO | None:
-        try:
-            import fcntl
-        except ImportError:  # no such locks on this system: SQLite's own, less fair, still keep writers apart
-            return None
-        try:
-            file = open(lock, "a")  # noqa: PTH123, SIM115 (stays open as long as the turn lasts)
-        except OSError as error:
-            raise StoreUnavailable(f"cannot open {lock} ({error}): its folder must be writable") from error
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return _wait_for(file, fcntl, patience)
-        return file
-
-
-def _wait_for(file: TextIO, fcntl: Any, patience: float) -> TextIO:
-    """Queues in the kernel, in a thread because that wait has no end of its own; asking again and again would starve."""
-    state = threading.Lock()
-    came, left = threading.Event(), threading.Event()
-
-    def queue() -> None:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with state:
-            came.set()
-            if left.is_set():
-                file.close()
-
-    threading.Thread(target=queue, daemon=True, name="everlong-turn").start()
-    came.wait(patience)
-    with state:
-        if came.is_set():
-            return file
-        left.set()
-    raise _late("another process")
-
-
-def _late(who: str) -> StoreUnavailable:
-    return StoreUnavailable(f"{who} has been writing for too long: find it and stop it, or try again")
-
-
 class Sqlite:
     """Connections to one file, or to one database in memory when ``path`` is ``None``."""
 
@@ -169,17 +73,20 @@ class Sqlite:
         self._module = _module()
         self._readers: deque[Any] = deque()
         self._closed = False
+        self._readers_wait = 0.0
         self._unclean = path is not None  # one that erased and was killed may have left the words in its journal
         if path:
             _check_place(path)
         # One connection to a database in memory is all there is: its readers take turns with its writers.
-        self._turns = Turns(path and Path(f"{path}-lock"), patience)
+        self._turns = Turns(patience)
+        self._lock = Path(f"{path}-lock") if path else None
+        self._batch: Batch | None = None
         self._memory_owner = 0
-        with self._turns.turn():
+        with self._alone():
             # Even connecting takes a turn: two that switch a new file to WAL at once would fail, not wait.
             self._writer = self._connect()
             self._prepare()
-            self._clean(0)
+            self._clean()
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
@@ -196,21 +103,105 @@ class Sqlite:
 
     @contextmanager
     def writing(self) -> Iterator[Any]:
+        """Threads that wait for a turn while another writes join its transaction, each in a savepoint of its own; the last
+        commits for all. So eight threads wait for the disk as often as one."""
         self._check_open()
-        with self._turns.turn():
-            late = self._unclean
-            with self._block(self._writer, "BEGIN IMMEDIATE", "COMMIT") as cursor:
+        self._turns.enter()
+        try:
+            batch = self._batch = self._batch or self._begin()
+            with self._unit(batch) as cursor:
                 yield cursor
-            self._clean(0 if late else READERS)
+        finally:
+            self._leave()
+        batch.wait(self._patience)
+
+    def _begin(self) -> Batch:
+        held = hold(self._lock, self._patience) if self._lock else None
+        try:
+            self._do(self._writer, "BEGIN IMMEDIATE")
+        except BaseException:
+            if held:
+                held.close()
+            raise
+        return Batch(held)
+
+    @contextmanager
+    def _unit(self, batch: Batch) -> Iterator[Any]:
+        """One unit of work; the first is undone with the whole transaction, for nobody has joined it yet."""
+        first, cursor = not batch.size, self._writer.cursor()
+        if not first:
+            self._do(cursor, "SAVEPOINT unit")
+        try:
+            yield cursor
+            if not first:
+                self._do(cursor, "RELEASE unit")
+        except BaseException:
+            batch.broken = first or not self._undone()
+            raise
+        finally:
+            cursor.close()
+        batch.size += 1
+
+    def _undone(self) -> bool:
+        """Whether the unit could be undone alone: some errors end the whole transaction."""
+        try:
+            self._writer.execute("ROLLBACK TO unit")
+            self._writer.execute("RELEASE unit")
+        except self._module.Error:
+            return False
+        return True
+
+    def _leave(self) -> None:
+        batch = self._batch
+        if batch and self._path and batch.takes_more() and self._turns.pass_on():
+            return
+        try:
+            if batch:
+                self._end(batch)
+        finally:
+            self._turns.leave()
+
+    def _end(self, batch: Batch) -> None:
+        self._batch = None
+        error: EverlongError | None = StoreUnavailable("the transaction that several threads shared broke: try again")
+        try:
+            if not batch.broken:
+                self._do(self._writer, "COMMIT")
+                error = None
+                self._clean()
+        except EverlongError as refused:
+            error = refused
+        finally:
+            self._roll_back()
+            batch.end(error)
+
+    def _roll_back(self) -> None:
+        with suppress(self._module.Error):
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """A turn without a transaction, on all threads and processes."""
+        with self._turns.turn():
+            if self._batch:
+                self._end(self._batch)
+            held = hold(self._lock, self._patience) if self._lock else None
+            try:
+                yield
+            finally:
+                if held:
+                    held.close()
 
     def scrub(self) -> None:
-        self._unclean = self._path is not None
+        self._unclean, self._readers_wait = self._path is not None, READERS
 
-    def _clean(self, patience: float) -> None:
+    def _clean(self) -> None:
         """Moves the journal into the file and empties it, for it holds what the file overwrites with zeros. A reader
         of an older state can put that off: the next write tries again, and the last to close the file does it."""
         if not self._unclean:
             return
+        patience, self._readers_wait = self._readers_wait, 0.0
         with suppress(self._module.Error):
             self._writer.execute(f"PRAGMA busy_timeout={round(patience * 1000)}")
             self._unclean = bool(self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
@@ -220,7 +211,7 @@ class Sqlite:
         self._closed = True
         while self._readers:
             self._readers.pop().close()
-        with self._turns.turn():
+        with self._alone():
             self._writer.close()
 
     @contextmanager

@@ -11,10 +11,11 @@ from time import monotonic, sleep
 
 import pytest
 
-from everlong.errors import ConfigError, InvalidInput, StoreError, StoreUnavailable
+from everlong.errors import ConfigError, Conflict, InvalidInput, StoreError, StoreUnavailable
 from everlong.records import Scope
 from everlong.store import open_store
-from everlong.store.sqlite import Sqlite, Turns
+from everlong.store.sqlite import Sqlite
+from everlong.store.turns import Turns, hold
 from everlong.testing import CountingIds, FakeClock
 from everlong.testing.samples import (
     ANN,
@@ -125,7 +126,7 @@ def test_a_closed_store_says_so(sqlite_url):
 
 
 def test_threads_write_in_the_order_in_which_they_came():
-    turns, order, threads = Turns(None, 10), [], []
+    turns, order, threads = Turns(10), [], []
 
     def write(number):
         with turns.turn():
@@ -141,26 +142,149 @@ def test_threads_write_in_the_order_in_which_they_came():
     assert order == [0, 1, 2, 3, 4]
 
 
-def test_a_turn_that_does_not_come_in_time_is_given_up(tmp_path):
-    lock = tmp_path / "lock"
-    ours, theirs = Turns(lock, 0.1), Turns(lock, 0.1)
-    with ours.turn():
-        with pytest.raises(StoreUnavailable, match="another process"), theirs.turn():
+def test_a_turn_that_does_not_come_in_time_is_given_up():
+    turns, failed = Turns(0.1), []
+
+    def write():
+        with pytest.raises(StoreUnavailable, match="a thread"), turns.turn():
             pass
-        failed = []
+        failed.append(True)
 
-        def write():
-            with pytest.raises(StoreUnavailable, match="a thread"), ours.turn():
-                pass
-            failed.append(True)
-
+    with turns.turn():
         thread = threading.Thread(target=write)
         thread.start()
         thread.join()
         assert failed == [True]
-    sleep(0.05)
-    with theirs.turn(), Turns(None, 0.1).turn():
+        assert turns.pass_on() is False
+    with turns.turn():
         pass
+
+
+def test_a_lock_that_does_not_come_in_time_is_given_up(tmp_path):
+    ours = hold(tmp_path / "lock", 0.1)
+    with pytest.raises(StoreUnavailable, match="another process"):
+        hold(tmp_path / "lock", 0.1)
+    ours.close()
+    sleep(0.05)
+    hold(tmp_path / "lock", 5).close()
+
+
+def writers(store, blocks):
+    """Runs each block in a thread and a write of its own, in this order; ``None`` or what it raised, of each."""
+    ended = [None] * len(blocks)
+
+    def write(number):
+        try:
+            with store.write() as tx:
+                blocks[number](tx)
+        except Exception as error:  # noqa: BLE001 (compared below, in the main thread)
+            ended[number] = error
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(len(blocks))]
+    for thread in threads:
+        thread.start()
+        sleep(0.02)
+    for thread in threads:
+        thread.join(30)
+    return ended
+
+
+def slow(tx):
+    add_fact(tx, "slow")
+    sleep(0.3)  # meanwhile the others queue
+
+
+def adding(name):
+    return lambda tx: add_fact(tx, name)
+
+
+def failing(tx):
+    add_fact(tx, "never")
+    raise ZeroDivisionError
+
+
+def commits(store):
+    """A list that grows by one with each commit from now on."""
+    seen = []
+    store._driver._writer.set_trace_callback(lambda said: seen.append(said) if said == "COMMIT" else None)
+    return seen
+
+
+def kept(store):
+    with store.read() as tx:
+        return {one.id for one in tx.facts.list(ANN).items}
+
+
+def test_threads_that_queue_share_a_commit_and_one_that_fails_undoes_itself_alone(store, monkeypatch):
+    monkeypatch.setattr("everlong.store.turns._LONGEST", 5)
+    seen = commits(store)
+    ended = writers(store, [slow, adding("a"), failing, adding("b"), failing])
+    assert [type(error) for error in ended] == [
+        type(None),
+        type(None),
+        ZeroDivisionError,
+        type(None),
+        ZeroDivisionError,
+    ]
+    assert kept(store) == {"slow", "a", "b"}
+    assert len(seen) == 1
+    assert [type(error) for error in writers(store, [failing, adding("c"), adding("c")])] == [
+        ZeroDivisionError,
+        type(None),
+        Conflict,
+    ]
+    assert kept(store) == {"slow", "a", "b", "c"}
+
+
+def test_a_shared_commit_waits_for_nobody_for_long(store):
+    """The slow one took longer than others are let wait: it commits at once, alone."""
+    seen = commits(store)
+    assert writers(store, [slow, adding("a"), adding("b")]) == [None] * 3
+    assert len(seen) >= 2
+
+
+def test_nothing_is_acknowledged_when_the_shared_transaction_breaks(store, monkeypatch):
+    monkeypatch.setattr("everlong.store.turns._LONGEST", 5)
+
+    def breaking(tx):
+        add_fact(tx, "broken")
+        tx._work._cursor.execute("ROLLBACK")  # as SQLite does by itself when the disk is full
+        raise StoreUnavailable("disk is full")
+
+    ended = writers(store, [slow, adding("a"), breaking, adding("after")])
+    assert [str(error) for error in ended[:2]] == ["the transaction that several threads shared broke: try again"] * 2
+    assert [type(error) for error in ended] == [StoreUnavailable] * 3 + [type(None)]
+    assert kept(store) == {"after"}
+
+
+def test_nothing_is_acknowledged_when_the_shared_commit_fails(store, monkeypatch):
+    monkeypatch.setattr("everlong.store.turns._LONGEST", 5)
+    do = Sqlite._do
+
+    def failing_commit(cursor, statement):
+        if statement == "COMMIT":
+            raise StoreUnavailable("disk is full")
+        do(cursor, statement)
+
+    monkeypatch.setattr(Sqlite, "_do", staticmethod(failing_commit))
+    ended = writers(store, [slow, adding("a")])
+    assert [str(error) for error in ended] == ["disk is full"] * 2
+    monkeypatch.undo()
+    assert kept(store) == set()
+    assert writers(store, [adding("later")]) == [None]
+
+
+def test_closing_commits_what_is_shared(sqlite_url, monkeypatch):
+    monkeypatch.setattr("everlong.store.turns._LONGEST", 5)
+    store = opened(sqlite_url)
+    threads = [threading.Thread(target=writers, args=(store, [slow]))]
+    threads[0].start()
+    sleep(0.1)
+    store.close()
+    threads[0].join(30)
+    store = opened(sqlite_url)
+    assert kept(store) == {"slow"}
+    store.close()
 
 
 def test_a_program_that_locks_the_file_in_its_own_way_is_named(tmp_path):
