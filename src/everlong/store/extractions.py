@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import bindparam, delete, func, select
 
-from everlong.errors import NotFound
 from everlong.records import Usage
 from everlong.store import rows, sql
-from everlong.store.pages import Listing
+from everlong.store.pages import Listing, find
 from everlong.store.schema import extractions
 
 if TYPE_CHECKING:
@@ -29,11 +28,6 @@ _LIST: Final = Listing(
     rows.to_extraction,
     lambda named: [sql.within(extractions, named)],
 )
-
-
-@cache
-def _get(named: tuple[str, ...]) -> Executable:
-    return select(*_COLUMNS).where(sql.within(extractions, named), extractions.c.id == bindparam("w_id"))
 
 
 @cache
@@ -57,10 +51,7 @@ class Extractions:
         self._work.change(_ADD, **rows.from_extraction(record))
 
     def get(self, scope: Scope, record_id: str) -> ExtractionRecord:
-        found = self._work.row(_get(sql.named(scope.home)), **sql.place(scope), w_id=record_id)
-        if found is None:
-            raise NotFound(f"no extraction {record_id} within {scope.home}")
-        return rows.to_extraction(found)
+        return rows.to_extraction(find(self._work, _COLUMNS, scope, record_id))
 
     def list(self, scope: Scope, *, cursor: str = "", limit: int = 100) -> Page[ExtractionRecord]:
         return _LIST(self._work, sql.named(scope), cursor=cursor, limit=limit, **sql.place(scope))

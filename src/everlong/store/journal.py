@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import ColumnElement, bindparam, select
+from sqlalchemy import ColumnElement, bindparam
 
-from everlong.errors import NotFound
 from everlong.store import rows, sql
-from everlong.store.pages import Listing
+from everlong.store.pages import Listing, find
 from everlong.store.schema import journal
 
 if TYPE_CHECKING:
-    from sqlalchemy.sql.base import Executable
-
     from everlong.records import Entry, Page, Scope
     from everlong.store.sql import Work
 
 _COLUMNS: Final = rows.entry_columns()
 _ADD: Final = journal.insert().values({c.name: bindparam(c.name) for c in journal.c})
-
-
-@cache
-def _get(named: tuple[str, ...]) -> Executable:
-    return select(*_COLUMNS).where(sql.within(journal, named), journal.c.id == bindparam("w_id"))
 
 
 def _asked(named: tuple[str, ...], filters: tuple[str, ...]) -> list[ColumnElement[bool]]:
@@ -45,10 +36,7 @@ class Journal:
             self._work.change(_ADD, **rows.from_entry(entry))
 
     def get(self, scope: Scope, entry_id: str) -> Entry:
-        found = self._work.row(_get(sql.named(scope.home)), **sql.place(scope), w_id=entry_id)
-        if found is None:
-            raise NotFound(f"no journal entry {entry_id} within {scope.home}")
-        return rows.to_entry(found)
+        return rows.to_entry(find(self._work, _COLUMNS, scope, entry_id))
 
     def list(
         self, scope: Scope, *, target: str = "", action: str = "", cursor: str = "", limit: int = 100

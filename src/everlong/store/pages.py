@@ -1,27 +1,48 @@
-"""Lists in pages, newest first: a page ends at a row, so that rows written meanwhile move nothing."""
+"""What lies within a scope: one record by its id, and lists in pages, newest first. A page ends at a row, so that rows
+written meanwhile move nothing."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import json
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sqlalchemy import ColumnElement, bindparam, func, select, tuple_
 
-from everlong.errors import InvalidInput
+from everlong.errors import InvalidInput, NotFound
 from everlong.records import Page
+from everlong.store import sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-    from sqlalchemy import Column
+    from sqlalchemy import Column, Table
     from sqlalchemy.sql.base import Executable
 
+    from everlong.records import Scope
     from everlong.store.sql import Row, Work
 
 T = TypeVar("T")
+
+
+@cache
+def _one(columns: tuple[Column[Any], ...], named: tuple[str, ...]) -> Executable:
+    table: Table = columns[0].table
+    return select(*columns).where(sql.within(table, named), table.c.id == bindparam("w_id"))
+
+
+def find(work: Work, columns: Sequence[Column[Any]], scope: Scope, identifier: str) -> Row:
+    """The row of this id within ``scope.home``.
+
+    Raises:
+        NotFound: there is none.
+    """
+    found = work.row(_one(tuple(columns), sql.named(scope.home)), **sql.place(scope), w_id=identifier)
+    if found is None:
+        raise NotFound(f"nothing of id {identifier} in {columns[0].table.name} within {scope.home}")
+    return found
 
 
 class Listing(Generic[T]):

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import ColumnElement, bindparam, delete, select
 
-from everlong.errors import Conflict, NotFound
+from everlong.errors import Conflict
 from everlong.store import rows, sql
-from everlong.store.pages import Listing
+from everlong.store.pages import Listing, find
 from everlong.store.schema import proposals
 
 if TYPE_CHECKING:
-    from sqlalchemy.sql.base import Executable
-
     from everlong.records import Page, Proposal, ProposalKind, Scope
     from everlong.store.sql import Work
 
@@ -24,11 +21,6 @@ _SAME: Final = select(*_COLUMNS).where(
     sql.exactly(proposals), proposals.c.kind == bindparam("w_kind"), proposals.c.target == bindparam("w_target")
 )
 _DROP: Final = delete(proposals).where(sql.exactly(proposals), proposals.c.id == bindparam("w_id"))
-
-
-@cache
-def _get(named: tuple[str, ...]) -> Executable:
-    return select(*_COLUMNS).where(sql.within(proposals, named), proposals.c.id == bindparam("w_id"))
 
 
 def _asked(named: tuple[str, ...], *, kind: bool) -> list[ColumnElement[bool]]:
@@ -59,10 +51,7 @@ class Proposals:
         return rows.to_proposal(waiting)
 
     def get(self, scope: Scope, proposal_id: str) -> Proposal:
-        found = self._work.row(_get(sql.named(scope.home)), **sql.place(scope), w_id=proposal_id)
-        if found is None:
-            raise NotFound(f"no proposal {proposal_id} within {scope.home}")
-        return rows.to_proposal(found)
+        return rows.to_proposal(find(self._work, _COLUMNS, scope, proposal_id))
 
     def list(
         self, scope: Scope, *, kind: ProposalKind | None = None, cursor: str = "", limit: int = 100
