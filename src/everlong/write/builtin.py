@@ -151,7 +151,7 @@ def _sentence(said: str, start: int, end: int) -> list[_Find]:
     rules = _load()
     start = _skip(rules.lists["cut"], said, start, end)
     if rules.lists["secret"].search(said, start, end):
-        return [_Find(start=start, end=end, reason="looks like a secret")]
+        return _clauses(rules, said, start, end)
     find = _commanded(rules, said, start, end) or _corrected(rules, said, start, end)
     if find is None and not rules.drops["question"].search(said[start:end]):
         find = _kept(rules.first(said[start:end], whole=True), said, start, end)
@@ -222,6 +222,8 @@ def _clause(rules: _Rules, said: str, start: int, end: int) -> _Find | None:
     end = start + len(body)
     if not body:
         return None
+    if rules.lists["secret"].search(body):
+        return _Find(start=start, end=end, reason="looks like a secret")
     whole = rules.first(body, whole=True)
     reason = "" if whole else rules.dropped(body)
     if reason:

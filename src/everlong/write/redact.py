@@ -40,7 +40,7 @@ _PLACEHOLDER: Final = re.compile(
     r"(?:xxx+|abc|foo|bar|foobar|string|str|text)"
 )
 _DESCRIBED: Final = re.compile(
-    r"(?i)\w+(?:ed|ing|able|ible|ful|less|ive|ly|ent|ant|ous)|"
+    r"(?i)[\w-]+(?:ed|ing|able|ible|ful|less|ive|ly|ent|ant|ous|itive)|"
     r"(?:an?|the|in|on|at|not|no|too|very|so|to|of|for|from|by|as|it|its|that|this|these|those|same|still|now|also|only|"
     r"always|never|just|here|there|what|wh(?:y|o|en|ere|ich)|how|my|your|our|his|her|their|one|something|anything|"
     r"wrong|right|ok|okay|fine|safe|secure|weak|strong|long|short|old|new|lost|bad|good|empty|blank|unknown|incorrect|"
@@ -231,7 +231,7 @@ def _load() -> tuple[_Rule, ...]:
             kind=entry["kind"],
             level=entry.get("level", "secrets"),
             near=tuple(entry.get("near", ())),
-            pattern=re.compile(entry["pattern"]),
+            pattern=re.compile(entry["pattern"], re.ASCII),
             checks=tuple(entry.get("check", "").split(", ")) if entry.get("check") else (),
         )
         for entry in data["rule"]
