@@ -39,6 +39,7 @@ from everlong.write.llm import LLMExtractor
 from everlong.write.reconcile import Gates
 from everlong.write.redact import Redactor, redaction
 from everlong.write.review import Reviewer
+from everlong.write.split import SplitExtractor
 from everlong.write.writer import Debounce, Limits, Writer
 
 __all__ = ["Settings", "build", "new_id", "now", "open_memory"]
@@ -81,6 +82,18 @@ class Settings(BaseSettings):
         default="builtin", description="builtin needs no model; llm uses model"
     )
     model: str = Field(default="", description="chat model for extraction and chat, such as openai:gpt-4o-mini")
+    extraction_model: str = Field(
+        default="", description="a chat model of its own, smaller perhaps, for extraction; default: model"
+    )
+    extraction_strategy: Literal["single", "split"] = Field(
+        default="single", description="single: one call for all; split: many small calls, for small models"
+    )
+    prompts_dir: Path | None = Field(
+        default=None, description="a folder of prompts (update.md, facts.md …) that replace the built-in ones"
+    )
+    daily_tokens: int = Field(
+        default=0, ge=0, description="tokens that extraction may use for one user in a day (UTC); 0: no bound"
+    )
     base_url: str | None = Field(default=None, description="an OpenAI-compatible endpoint; default: the SDK's")
     api_key: str | None = Field(default=None, repr=False, description="its key; default: the SDK's own variables")
     cache_dir: Path | None = Field(
@@ -192,6 +205,7 @@ def build(
         clock=clock,
         new_id=new_id,
         zone=settings.zone,
+        daily_tokens=settings.daily_tokens,
     )
     writer = Writer(
         store=store,
@@ -257,11 +271,16 @@ def _debounce(settings: Settings) -> Debounce:
 def _extractor(settings: Settings, chat_model: ChatModel | None) -> Extractor:
     if settings.extractor == "builtin":
         return BuiltinExtractor()
-    if chat_model is None and not settings.model:
+    named = settings.extraction_model or settings.model
+    if chat_model is not None and not settings.extraction_model:
+        model = chat_model
+    elif named:
+        model = open_chat_model(named, base_url=settings.base_url, api_key=settings.api_key)
+    else:
         msg = "extractor = 'llm' needs a chat model: set model (EVERLONG_MODEL), for example openai:gpt-4o-mini"
         raise ConfigError(msg)
-    model = chat_model or open_chat_model(settings.model, base_url=settings.base_url, api_key=settings.api_key)
-    return LLMExtractor(model, categories=(*CATEGORIES, *settings.categories))
+    made = SplitExtractor if settings.extraction_strategy == "split" else LLMExtractor
+    return made(model, prompts=settings.prompts_dir, categories=(*CATEGORIES, *settings.categories))
 
 
 def _gates(settings: Settings, embedder: Embedder | None) -> Gates:

@@ -18,7 +18,7 @@ from everlong.records import SECTIONS, Skipped
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["Answer", "Statement", "parse"]
+__all__ = ["Answer", "Statement", "parse", "read_object"]
 
 _LEVELS: Final = {"high": 0.9, "medium": 0.7, "low": 0.5, "高": 0.9, "中": 0.7, "低": 0.5}
 _MISSING: Final = 0.5
@@ -82,6 +82,12 @@ def parse(answer: str | Sequence[Any], *, zone: str = "UTC") -> Answer:
     return Answer(facts=facts, removals=removals, sections=sections, skipped=tuple(skipped), raw=raw)
 
 
+def read_object(answer: str, key: str) -> Any:
+    """The value of ``key`` in the first object of an answer that has it, however wrapped; ``None`` if none has."""
+    values = _values(_THINKING.sub("", _raw(answer)))
+    return next((value[key] for value in values if isinstance(value, dict) and key in value), None)
+
+
 def _raw(answer: object) -> str:
     if isinstance(answer, str):
         return text.clean(answer[:_LONGEST])
@@ -95,6 +101,8 @@ def _updates(raw: str) -> Iterator[dict[str, Any]]:
     for value in _values(visible):
         if isinstance(value, dict) and not _KEYS.isdisjoint(value):
             yield value
+        elif isinstance(value, dict) and isinstance(value.get("facts"), list):
+            yield {"newFacts": value["facts"]}
         elif isinstance(value, list) and (not value or any(isinstance(v, dict) and "content" in v for v in value)):
             yield {"newFacts": value}
 
