@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from everlong.errors import Conflict
+from everlong.protocols import Backlog
 from everlong.records import Scope
 from everlong.testing.samples import ANN, BOB, ODD_TEXTS, TALK, at, indexed, message, say
 
@@ -258,6 +259,21 @@ class SessionTests:
             say(tx, "b", seconds=5)
         with store.write() as tx:
             assert tx.sessions.advance(session, extracted=said[0].position).extracted == said[0].position
+
+    def test_the_backlog_is_what_lies_above_the_watermark(self, store: Store) -> None:
+        with store.write() as tx:
+            assert tx.messages.backlog(TALK) == Backlog(messages=0, characters=0, at_home=0)
+            said = say(tx, "a", "安娜", "c")
+            say(tx, "d", session=WALK)
+            say(tx, "his", session=HIS)
+            session = tx.sessions.get(TALK)
+            assert session is not None
+            assert (tx.messages.backlog(TALK).messages, tx.messages.backlog(TALK).at_home) == (3, 4)
+            tx.sessions.advance(session, extracted=said[0].position)
+            left = sum(len(one.content) for one in said[1:])
+            assert tx.messages.backlog(TALK) == Backlog(messages=2, characters=left, at_home=3)
+            tx.sessions.fence(TALK)
+            assert tx.messages.backlog(TALK) == Backlog(messages=0, characters=0, at_home=1)
 
     def test_a_fence_stops_work_in_flight_and_counts_all_as_extracted(self, store: Store) -> None:
         with store.write() as tx:

@@ -98,6 +98,18 @@ class JobTests:
         put(store, job("j1", seconds=30))
         assert put(store, job("j2", seconds=1, first_at=at(1)), latest=at(61)).run_after == at(1)
 
+    def test_what_is_due_stays_due_whatever_is_said_next(self, store: Store) -> None:
+        put(store, job("urgent", seconds=1))
+        assert put(store, job("j2", seconds=32, first_at=at(2)), latest=at(62)).run_after == at(1)
+
+    def test_more_work_does_not_cut_short_the_pause_after_a_failure(self, store: Store) -> None:
+        put(store, job("j1"))
+        got = claimed(store, 0)
+        with store.write() as tx:
+            assert tx.jobs.retry(got, run_after=at(600), error="model is away")
+        merged = put(store, job("j2", seconds=31, first_at=at(1)), latest=at(61))
+        assert (merged.run_after, merged.attempts, merged.error) == (at(600), 1, "model is away")
+
     @pytest.mark.parametrize(
         "other",
         [{"kind": "embed"}, {"key": "walk"}, {"key": "TALK"}, {"key": "t%"}, {"scope": Scope(org="x", session="talk")}],
@@ -156,6 +168,17 @@ class JobTests:
         with store.write() as tx:
             assert take(tx, 20) is not None
             assert take(tx, 20) is None
+
+    def test_a_lease_can_be_renewed_by_who_holds_it(self, store: Store) -> None:
+        put(store, job())
+        mine = claimed(store, 0, worker="w1", lease=10)
+        with store.write() as tx:
+            assert tx.jobs.renew(mine, lease_until=at(30)) is True
+            assert take(tx, 29, worker="w2") is None
+        assert claimed(store, 30, worker="w2").worker == "w2"
+        with store.write() as tx:
+            assert tx.jobs.renew(mine, lease_until=at(99)) is False
+            assert tx.jobs.list(ANN)[0].lease_until == at(90)
 
     def test_a_held_job_can_be_given_back(self, store: Store) -> None:
         put(store, job())
@@ -253,6 +276,45 @@ class JobTests:
             assert tx.jobs.count(state="waiting") == 1
             assert tx.jobs.count(state="parked") == 0
             assert take(tx, 50) is not None
+
+    def test_done_work_takes_what_was_parked_of_its_key_along(self, store: Store) -> None:
+        for name, key in (("j1", "talk"), ("j2", "walk")):
+            put(store, job(name, key=key))
+            got = claimed(store)
+            with store.write() as tx:
+                assert tx.jobs.park(got, error="gave up")
+        put(store, job("j3", seconds=1))
+        got = claimed(store, 1)
+        with store.write() as tx:
+            assert tx.jobs.done(got)
+            assert [one.id for one in tx.jobs.list(ANN)] == ["j2"]
+
+    def test_only_the_latest_of_a_key_stays_parked(self, store: Store) -> None:
+        for name in ("j1", "j2"):
+            put(store, job(name))
+            got = claimed(store)
+            with store.write() as tx:
+                assert tx.jobs.park(got, error=f"{name} gave up")
+        with store.read() as tx:
+            assert [(one.id, one.error) for one in tx.jobs.list(ANN)] == [("j2", "j2 gave up")]
+
+    def test_cancelling_takes_what_waits_or_is_parked_and_leaves_what_runs(self, store: Store) -> None:
+        walk = replace(TALK, session="walk")
+        put(store, job("parked"))
+        got = claimed(store)
+        with store.write() as tx:
+            tx.jobs.park(got, error="gave up")
+        put(store, job("running", seconds=1))
+        claimed(store, 1)
+        put(store, job("waits", seconds=2, first_at=at(2)))
+        put(store, job("other kind", kind="embed"))
+        put(store, job("other talk", walk, key="walk"))
+        put(store, job("other user", BOB, key="bob"))
+        with store.write() as tx:
+            assert tx.jobs.cancel(TALK, ("extract",)) == 2
+            assert tx.jobs.cancel(TALK, ()) == 0
+            left = {one.id for one in tx.jobs.list(Scope())}
+        assert left == {"running", "other kind", "other talk", "other user"}
 
     def test_lists_and_counts_stay_within_scope_and_state(self, store: Store) -> None:
         put(store, job("j1", seconds=3))
