@@ -94,7 +94,7 @@ class Postgres:
             yield cursor
 
     def scrub(self) -> None:
-        """Nothing to do: the server's own vacuum overwrites what was deleted."""
+        """Not ours to do: the server's vacuum frees the space of what was deleted, and later rows overwrite it."""
 
     def close(self) -> None:
         self._engine.dispose()
