@@ -9,7 +9,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from everlong import text
-from everlong.errors import EmptyText, InvalidInput, InvalidPath, InvalidScope, Overloaded, TooLarge, UnknownCategory
+from everlong.errors import (
+    Conflict,
+    EmptyText,
+    InvalidInput,
+    InvalidPath,
+    InvalidScope,
+    Overloaded,
+    TooLarge,
+    UnknownCategory,
+)
 from everlong.records import (
     SECTIONS,
     Added,
@@ -34,13 +43,14 @@ from everlong.write.capture import capture
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from everlong.protocols import Backlog, Clock, Embedder, NewId, Store, TokenCounter, Transaction
+    from everlong.protocols import Backlog, Clock, Embedder, Indexed, NewId, Store, TokenCounter, Transaction
     from everlong.records import Origin
     from everlong.write.apply import Applier
 
 __all__ = ["Debounce", "Limits", "Writer"]
 
 _EXTRACT: Final = "extract"
+_ATTEMPTS: Final = 5
 _MAX_FACT: Final = 2000
 _BY_ROLE: Final[Mapping[str, Origin]] = {
     "user": "user",
@@ -207,12 +217,19 @@ class Writer:
             evidence=(Evidence(message_id="", quote=content, session=scope.session),),
             reason=f"remembered by {by.role}",
         )
-        with self._store.read() as tx:
-            profile, facts = tx.profiles.get(scope.home), kept_at(tx, scope.home)
-        batch = Batch(scope=scope, messages=(said,), profile=profile, facts=facts, now=now, zone=self._zone)
-        changes, indexed = self._applier.decide(Extraction(candidates=(candidate,), extractor="by hand"), batch)
-        if pinned:
-            changes = _pin(changes)
+        for attempt in range(1, _ATTEMPTS + 1):
+            with self._store.read() as tx:
+                profile, facts = tx.profiles.get(scope.home), kept_at(tx, scope.home)
+            batch = Batch(scope=scope, messages=(said,), profile=profile, facts=facts, now=now, zone=self._zone)
+            changes, indexed = self._applier.decide(Extraction(candidates=(candidate,), extractor="by hand"), batch)
+            try:
+                return self._land(_pin(changes) if pinned else changes, indexed, profile, by)
+            except Conflict:  # others changed the same facts meanwhile: decide anew over what is known now
+                if attempt == _ATTEMPTS:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _land(self, changes: ChangeSet, indexed: Mapping[str, Indexed], profile: Profile, by: Principal) -> Remembered:
         with self._store.write() as tx:
             stored = self._applier.apply(tx, changes, indexed, profile, by=name_of(by))
         self._store.notify()
