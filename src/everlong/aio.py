@@ -99,9 +99,9 @@ class AsyncScopedMemory:
         self.scope, self.by, self._scoped, self._run = scoped.scope, scoped.by, scoped, pool.run
         self.inbox = AsyncInbox(scoped.inbox, pool)
 
-    async def add(self, messages: Iterable[Any]) -> Added:
+    async def add(self, messages: Iterable[Any], *, idempotency_key: str = "") -> Added:
         """Keeps what was said."""
-        return await self._run(self._scoped.add, messages)
+        return await self._run(self._scoped.add, messages, idempotency_key=idempotency_key)
 
     async def messages(self, *, limit: int = 50) -> tuple[Message, ...]:
         """The latest messages."""

@@ -39,6 +39,7 @@ from everlong.write.llm import LLMExtractor
 from everlong.write.reconcile import Gates
 from everlong.write.redact import Redactor, redaction
 from everlong.write.review import Reviewer
+from everlong.write.signals import load as load_signals
 from everlong.write.split import SplitExtractor
 from everlong.write.writer import Debounce, Limits, Writer
 
@@ -122,6 +123,7 @@ class Settings(BaseSettings):
     redact: Literal["secrets", "personal", "none"] = Field(
         default="secrets", description="secrets, or personal data too, are taken out of text before it is stored"
     )
+    signals_file: Path | None = Field(default=None, description="patterns of your own for signals, as TOML")
     zone: str = Field(default="UTC", description="the users' time zone, for dates in words")
     worker: Literal["thread", "none"] = Field(
         default="thread", description="do background work in this process, or leave it to everlong worker"
@@ -219,6 +221,7 @@ def build(
         count_tokens=counter,
         zone=settings.zone,
         max_chars=settings.max_message_chars,
+        signals=load_signals(settings.signals_file) if settings.signals_file else None,
     )
     reader = Reader(store=store, index=index, embedder=embedder, counter=counter, clock=clock, new_id=new_id)
     worker = Worker(

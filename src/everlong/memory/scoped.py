@@ -75,13 +75,14 @@ class ScopedMemory:
 
     # ---------------------------------------------------------------------------------------------- conversation
 
-    def add(self, messages: Iterable[Any]) -> Added:
+    def add(self, messages: Iterable[Any], *, idempotency_key: str = "") -> Added:
         """Keeps what was said, durably, and returns at once; facts are extracted in the background.
 
         ``messages`` are dicts (``role``, ``content``, optional ``id``, ``name``, ``created_at``), ``(role, text)``
         pairs, LangChain messages or :class:`~everlong.records.Message`. User input and final answers are kept; tool
         noise, system text and injected memory are not, and the result says so. Giving the same messages again adds
-        nothing.
+        nothing. ``idempotency_key`` names this call, so that it may be made again at any time and adds only what is
+        missing, and so that the same words under another key count as said again.
 
         Raises:
             InvalidScope: the scope names no session.
@@ -89,10 +90,10 @@ class ScopedMemory:
             InvalidInput: a message has no known role or shape; nothing was stored.
             TooLarge: a message is over the limit; nothing was stored.
         """
-        return self._run("add", self._add, messages=messages)
+        return self._run("add", self._add, messages=messages, idempotency_key=idempotency_key)
 
-    def _add(self, *, messages: Iterable[Any]) -> Added:
-        added = self._writer.add(self.scope, messages, by=self.by)
+    def _add(self, *, messages: Iterable[Any], idempotency_key: str) -> Added:
+        added = self._writer.add(self.scope, messages, by=self.by, idempotency_key=idempotency_key)
         if added.status == "queued":
             self._memory.wake()
         return added

@@ -48,6 +48,7 @@ _OURS: Final = "said"
 """Prefix of ids that were made here: a message that has one came without an id, and is known again by its content."""
 _MILLISECONDS: Final = 1e11  # as seconds this is the year 5138, as milliseconds 1973
 _LONGEST_ID: Final = 512
+_LONGEST_KEY: Final = 256
 
 _UPLOADS: Final = re.compile(r"<(uploaded_files|current_uploads)>.*?(?:</\1>|\Z)", re.DOTALL)
 _INJECTED: Final = re.compile(r"^[ \t]*<memory>.*?</memory>", re.DOTALL | re.MULTILINE)
@@ -113,9 +114,12 @@ def capture(
         rules: Signals to look for; default: the built-in ones.
 
     Raises:
-        InvalidInput: a message has no known role, shape or time; the text names its index.
+        InvalidInput: a message has no known role, shape or time (the text names its index), or the key is malformed.
         TooLarge: a message has more than ``max_chars`` characters of text.
     """
+    if not isinstance(key, str) or len(key) > _LONGEST_KEY or text.clean(key) != key:
+        msg = f"an idempotency key is text of {_LONGEST_KEY} characters at most without control characters"
+        raise InvalidInput(msg)
     turns, bodies, ignored = _sift(messages, max_chars)
     repeated = _overlap(turns, bodies, tail, key)
     duplicates = [message.id for message in tail[len(tail) - repeated :]] if repeated else []

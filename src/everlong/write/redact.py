@@ -31,7 +31,9 @@ Level = Literal["secrets", "personal", "none"]
 MARK: Final = "[redacted: "
 """How everything that stands for something taken out begins."""
 
-_NAMES: Final = frozenset({"path", "category", "cursor", "prefix", "target", "action", "job_id", "fact_id", "trace_id"})
+_NAMES: Final = frozenset(
+    {"path", "category", "cursor", "prefix", "target", "action", "job_id", "fact_id", "trace_id", "idempotency_key"}
+)
 """Arguments that name something and are never prose."""
 
 _PLACEHOLDER: Final = re.compile(

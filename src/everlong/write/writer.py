@@ -46,11 +46,12 @@ if TYPE_CHECKING:
     from everlong.protocols import Backlog, Clock, Embedder, Indexed, NewId, Store, TokenCounter, Transaction
     from everlong.records import Origin
     from everlong.write.apply import Applier
+    from everlong.write.signals import Rules
 
 __all__ = ["Debounce", "Limits", "Writer"]
 
-_EXTRACT: Final = "extract"
 _ATTEMPTS: Final = 5
+_EXTRACT: Final = "extract"
 _MAX_FACT: Final = 2000
 _BY_ROLE: Final[Mapping[str, Origin]] = {
     "user": "user",
@@ -99,13 +100,14 @@ class Writer:
         count_tokens: TokenCounter = text.estimate_tokens,
         zone: str = "UTC",
         max_chars: int = 1_000_000,
+        signals: Rules | None = None,
     ) -> None:
         self._store, self._applier, self._embedder, self._categories = store, applier, embedder, tuple(categories)
         self._clock, self._new_id, self._debounce, self._limits = clock, new_id, debounce, limits or Limits()
         self._count_tokens = count_tokens
-        self._zone, self._max_chars = zone, max_chars
+        self._zone, self._max_chars, self._signals = zone, max_chars, signals
 
-    def add(self, session: Scope, messages: Iterable[Any], *, by: Principal) -> Added:
+    def add(self, session: Scope, messages: Iterable[Any], *, by: Principal, idempotency_key: str = "") -> Added:
         """Stores what was said and lets extraction wait for it. See :meth:`everlong.memory.ScopedMemory.add`."""
         if not session.session:
             msg = "a conversation needs a session: memory.at(Scope(user=…, session=…)).add(…)"
@@ -117,7 +119,14 @@ class Writer:
         with self._store.write() as tx:
             tail = tx.messages.tail(session, limit=max(len(incoming), 1))
             captured = capture(
-                incoming, session=session, tail=tail, now=now, new_id=self._new_id, max_chars=self._max_chars
+                incoming,
+                session=session,
+                tail=tail,
+                now=now,
+                new_id=self._new_id,
+                max_chars=self._max_chars,
+                key=idempotency_key,
+                rules=self._signals,
             )
             stored: tuple[Message, ...] = ()
             if captured.messages:

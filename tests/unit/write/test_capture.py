@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
+from everlong import open_memory
 from everlong.errors import InvalidInput, TooLarge
 from everlong.records import Message, Scope
-from everlong.write.capture import Captured, capture
+from everlong.write.capture import Captured, capture, reshape
 
 SESSION = Scope(user="ann", session="t1")
 NOW = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
@@ -199,3 +200,80 @@ def test_signals_stand_on_user_messages_only() -> None:
     assert [message.signals for message in captured.messages] == [("remember",), (), ("trivial",)]
     assert captured.urgent
     assert not take(("assistant", "remember this"), ("user", "fine weather")).urgent
+
+
+# ---------------------------------------------------------------------------------------------- replays, once more
+
+REPEATS = [("user", "ok"), ("assistant", "好"), ("user", "ok"), ("assistant", "好"), ("user", "ok"), ("user", "ok")]
+
+
+def replayed(history: list[tuple[str, str]], ids_from: int = 99) -> list[dict[str, str]]:
+    """The history as a host sends it whose ids begin with message ``ids_from``."""
+    return [
+        {"role": role, "content": content} | ({"id": f"h{n}"} if n >= ids_from else {})
+        for n, (role, content) in enumerate(history)
+    ]
+
+
+@pytest.mark.parametrize("history", [REPEATS, [*TALK, *REPEATS], [("user", "ok")] * 6], ids=["ok", "talk", "only ok"])
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_a_growing_history_is_kept_once_whatever_it_repeats(history: list[tuple[str, str]], step: int) -> None:
+    kept: tuple[Message, ...] = ()
+    for end in range(step, len(history) + step, step):
+        kept += take(*history[:end], tail=kept[-end:]).messages
+    assert [(m.role, m.content) for m in kept] == history
+
+
+@pytest.mark.parametrize("ids_from", range(len(TALK) + 1))
+def test_ids_that_come_later_make_nothing_new(ids_from: int) -> None:
+    history = [*TALK, ("user", "I moved"), ("assistant", "Where to?")]
+    kept = take(*replayed(TALK)).messages
+    for end in (4, 5, 6, 6):
+        kept += take(*replayed(history[:end], ids_from), tail=kept).messages
+    assert [(m.role, m.content) for m in kept] == history
+
+
+def test_the_same_words_under_other_ids_are_said_again() -> None:
+    tail = take({"role": "user", "content": "ok", "id": "a"}).messages
+    assert len(take({"role": "user", "content": "ok", "id": "b"}, tail=tail).messages) == 1
+
+
+def test_a_key_makes_ids_that_a_retry_makes_too() -> None:
+    first = take(("system", "x"), *TALK, key="call-1").messages
+    late = take(("system", "x"), *TALK, tail=(), key="call-1").messages
+    assert [m.id for m in first] == [m.id for m in late]
+    assert take(("system", "x"), *TALK, tail=first, key="call-1").messages == ()
+
+
+def test_the_same_words_under_another_key_are_said_again() -> None:
+    tail = take(("user", "ok"), key="call-1").messages
+    assert said(take(("user", "ok"), tail=tail, key="call-2")) == [("user", "ok")]
+    grown = take(*TALK, ("user", "new"), tail=take(*TALK, key="call-3").messages, key="call-4")
+    assert said(grown) == [("user", "new")]
+
+
+@pytest.mark.parametrize("key", ["k" * 257, "a\x00b", 3])
+def test_a_malformed_key_is_refused(key: Any) -> None:
+    with pytest.raises(InvalidInput, match="idempotency key"):
+        take(("user", "hi"), key=key)
+
+
+def test_reshaped_messages_are_captured_alike() -> None:
+    raws = [*TALK, HumanMessage([{"type": "text", "text": "<memory>x</memory>\nhi"}], id="7", name="Ann")]
+    seen: list[Any] = []
+    reshaped = reshape(raws, lambda part: (seen.append(part), part)[1])
+    assert said(take(*reshaped)) == said(take(*raws))
+    assert take(*reshaped).messages[-1].speaker == "Ann" and "I like tea" in seen
+    assert reshape(3, str) == 3
+
+
+def test_a_keyed_call_can_be_made_again_long_after() -> None:
+    with open_memory("sqlite://", embedder="none", worker="none") as memory:
+        talk = memory.at(SESSION)
+        first = talk.add([("user", "I like tea")], idempotency_key="k1")
+        for number in range(5):
+            talk.add([("user", f"more {number}")])
+        grown = talk.add([("user", "I like tea"), ("user", "我也喜欢咖啡")], idempotency_key="k1")
+        assert grown.duplicates == first.message_ids and len(grown.message_ids) == 1
+        assert talk.add([("user", "I like tea"), ("user", "我也喜欢咖啡")], idempotency_key="k1").status == "duplicate"
+        assert len(talk.messages()) == 7
