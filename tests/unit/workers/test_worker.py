@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import os
+import threading
+import time
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -102,8 +105,6 @@ def test_the_thread_starts_on_request_works_and_stops(store: Store, clock: FakeC
     worker.start()
     put(store, clock)
     store.notify()
-    import time
-
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         with store.read() as tx:
@@ -119,3 +120,121 @@ def test_the_thread_starts_on_request_works_and_stops(store: Store, clock: FakeC
 @pytest.mark.parametrize(("attempt", "spread", "seconds"), [(1, 0.5, 5), (2, 0.5, 10), (4, 1.0, 48), (60, 0.5, 600)])
 def test_delays_grow_are_spread_and_capped(attempt: int, spread: float, seconds: float) -> None:
     assert Retry().delay(attempt, spread).total_seconds() == pytest.approx(seconds)
+
+
+def test_work_longer_than_its_lease_is_not_taken_over(store: Store) -> None:
+    def real() -> datetime:
+        return datetime.now(UTC)
+
+    ran: list[str] = []
+
+    def slow(job: Job) -> None:
+        ran.append(job.id)
+        time.sleep(0.5)
+        with store.write() as tx:
+            assert tx.jobs.done(job)
+
+    with store.write() as tx:
+        tx.jobs.put(Job(id="j", kind="work", key="k", scope=SCOPE, run_after=real(), first_at=real()), latest=real())
+    lease = timedelta(seconds=0.15)
+    worker = Worker(store, {"work": slow}, clock=real, name="w", random=lambda: 0.5, lease=lease, threads=2)
+    worker.start()
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline and count(store):
+        time.sleep(0.02)
+    assert worker.stop(5)
+    assert ran == ["j"]
+    assert count(store) == 0
+
+
+def count(store: Store) -> int:
+    with store.read() as tx:
+        return tx.jobs.count()
+
+
+def test_work_that_kills_its_worker_each_time_is_parked(store: Store, clock: FakeClock) -> None:
+    put(store, clock)
+    for _ in range(3):
+        with store.write() as tx:
+            assert tx.jobs.claim(["work"], worker="dies", now=clock(), lease_until=clock() + timedelta(seconds=9))
+        clock.advance(10)
+    ran: list[Job] = []
+    assert make(store, clock, ran.append, retry=Retry(attempts=3)).run_once()
+    assert ran == []
+    with store.read() as tx:
+        (parked,) = tx.jobs.list(SCOPE, state="parked")
+    assert "died" in parked.error
+
+
+def test_several_jobs_run_at_once_of_different_keys(store: Store, clock: FakeClock) -> None:
+    together, lock, now, most = threading.Barrier(2), threading.Lock(), 0, 0
+    running: set[str] = set()
+
+    def task(job: Job) -> None:
+        nonlocal now, most
+        with lock:
+            assert job.key not in running
+            running.add(job.key)
+            now += 1
+            most = max(most, now)
+        if job.key in "ab":
+            together.wait(5)
+        with lock:
+            now -= 1
+            running.discard(job.key)
+        done(store)(job)
+
+    for key in "abcd":
+        put(store, clock, key)
+    worker = make(store, clock, task, threads=2)
+    worker.start()
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline and count(store):
+        time.sleep(0.01)
+    assert worker.stop(5)
+    assert count(store) == 0
+    assert most == 2
+
+
+def test_a_stopped_worker_ends_after_the_present_job_and_leaves_the_rest(store: Store, clock: FakeClock) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def task(job: Job) -> None:
+        begun.set()
+        assert go.wait(5)
+        done(store)(job)
+
+    for key in "abc":
+        put(store, clock, key)
+    worker = make(store, clock, task, threads=1)
+    worker.start()
+    assert begun.wait(5)
+    assert not worker.stop(0.05)
+    go.set()
+    assert worker.stop(5)
+    assert count(store) == 2
+
+
+def test_a_worker_can_be_started_again(store: Store, clock: FakeClock) -> None:
+    worker = make(store, clock, done(store))
+    worker.start()
+    assert worker.stop(5)
+    put(store, clock)
+    worker.start()
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline and count(store):
+        time.sleep(0.01)
+    assert worker.stop(5)
+    assert count(store) == 0
+
+
+def test_a_forked_child_does_not_believe_that_its_parents_threads_run(store: Store, clock: FakeClock) -> None:
+    worker = make(store, clock, done(store))
+    worker.start()
+    child = os.fork()
+    if child == 0:
+        os._exit(1 if worker.running else 0)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert worker.running
+    assert worker.stop(5)
