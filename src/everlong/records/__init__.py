@@ -32,6 +32,17 @@ from everlong.records.changes import (
     Skipped,
     Usage,
 )
+from everlong.records.files import (
+    BrokenSkill,
+    FileInfo,
+    FileLines,
+    FileMatch,
+    FileMatches,
+    Skill,
+    Skills,
+    SyncAction,
+    SyncStep,
+)
 from everlong.records.kept import (
     CATEGORIES,
     SECTIONS,
@@ -64,6 +75,7 @@ __all__ = [
     "AddStatus",
     "Added",
     "Batch",
+    "BrokenSkill",
     "Candidate",
     "Change",
     "ChangeKind",
@@ -76,6 +88,10 @@ __all__ = [
     "ExtractionRecord",
     "Fact",
     "FactStatus",
+    "FileInfo",
+    "FileLines",
+    "FileMatch",
+    "FileMatches",
     "Hit",
     "Job",
     "JobState",
@@ -99,7 +115,11 @@ __all__ = [
     "Scope",
     "Section",
     "Session",
+    "Skill",
+    "Skills",
     "Skipped",
+    "SyncAction",
+    "SyncStep",
     "Trace",
     "Usage",
 ]
