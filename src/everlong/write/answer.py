@@ -16,15 +16,18 @@ from everlong.errors import UnusableExtraction
 from everlong.records import SECTIONS, Skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 __all__ = ["Answer", "Statement", "parse", "read_object"]
 
 _LEVELS: Final = {"high": 0.9, "medium": 0.7, "low": 0.5, "高": 0.9, "中": 0.7, "低": 0.5}
 _MISSING: Final = 0.5
-_KEYS: Final = frozenset({"user", "history", "newFacts", "factsToRemove"})
+_LISTS: Final = frozenset({"newFacts", "factsToRemove"})
+_DEEPEST: Final = 3
+"""Layers of lists and objects in which an update may be wrapped."""
 _LONGEST: Final = 1_000_000
-_THINKING: Final = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
+_THINKING: Final = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_FENCE: Final = re.compile(r"^```\w*$", re.MULTILINE)
 _TRAILING_COMMA: Final = re.compile(r",(?=\s*[}\]])")
 _TRIES: Final = 50
 
@@ -97,14 +100,44 @@ def _raw(answer: object) -> str:
 
 
 def _updates(raw: str) -> Iterator[dict[str, Any]]:
-    visible = _THINKING.sub("", raw.lstrip("\ufeff"))
-    for value in _values(visible):
-        if isinstance(value, dict) and not _KEYS.isdisjoint(value):
-            yield value
-        elif isinstance(value, dict) and isinstance(value.get("facts"), list):
-            yield {"newFacts": value["facts"]}
-        elif isinstance(value, list) and (not value or any(isinstance(v, dict) and "content" in v for v in value)):
-            yield {"newFacts": value}
+    """Every update in an answer, those that say something first."""
+    visible = _THINKING.sub("", raw.lstrip("\ufeff")).strip()
+    if visible.startswith('"'):
+        visible = _unquoted(visible)
+    found = [update for value in _values(visible) for update in _within(value)]
+    # An empty list in the midst of broken JSON or prose is not the answer that there is nothing to remember.
+    if not found and _FENCE.sub("", visible).strip() == "[]":
+        found.append({"newFacts": []})
+    found.sort(key=lambda update: not any(update.values()))
+    return iter(found)
+
+
+def _unquoted(visible: str) -> str:
+    """The text inside an answer that is JSON written as a JSON string."""
+    try:
+        return _text(json.loads(visible, strict=False)) or visible
+    except (ValueError, RecursionError):
+        return visible
+
+
+def _within(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+    """The updates in a JSON value: itself, or what it wraps."""
+    if _is_update(value):
+        yield value
+    elif isinstance(value, dict) and isinstance(value.get("facts"), list):
+        yield {"newFacts": value["facts"]}
+    elif isinstance(value, list) and any(isinstance(v, dict) and "content" in v for v in value):
+        yield {"newFacts": value}
+    elif isinstance(value, (list, dict)) and depth < _DEEPEST:
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _within(inner, depth + 1)
+
+
+def _is_update(value: Any) -> bool:
+    """Whether it has the keys of the contract; ``user`` alone may stand in any object, so it must hold sections."""
+    if not isinstance(value, dict):
+        return False
+    return not _LISTS.isdisjoint(value) or any(isinstance(value.get(group), dict) for group in ("user", "history"))
 
 
 def _values(raw: str) -> Iterator[Any]:
@@ -175,7 +208,7 @@ def _facts(value: object, zone: ZoneInfo, skipped: list[Skipped]) -> tuple[State
 
 
 def _statement(item: dict[str, Any], content: str, confidence: float, zone: ZoneInfo) -> Statement:
-    replaces = item.get("replaces")
+    replaces = item.get("replaces") if isinstance(item.get("replaces"), list) else ()
     since, until = _date(item.get("valid_from"), zone), _date(item.get("valid_until"), zone, end=True)
     return Statement(
         content=content,
@@ -187,8 +220,13 @@ def _statement(item: dict[str, Any], content: str, confidence: float, zone: Zone
         valid_until=until if since is None or until is None or until > since else None,
         scope=_scope(item),
         durability=_text(item.get("durability")).strip().lower(),
-        replaces=tuple(r for r in replaces if isinstance(r, str)) if isinstance(replaces, list) else (),
+        replaces=_stripped(replaces),
     )
+
+
+def _stripped(names: Iterable[object]) -> tuple[str, ...]:
+    """Those that are text and not blank, each once."""
+    return tuple(dict.fromkeys(name.strip() for name in names if isinstance(name, str) and name.strip()))
 
 
 def _scope(item: dict[str, Any]) -> str:
@@ -229,10 +267,9 @@ def _date(value: object, zone: ZoneInfo, *, end: bool = False) -> datetime | Non
 
 def _removals(value: object, skipped: list[Skipped]) -> tuple[str, ...]:
     items = value if isinstance(value, list) else [] if value is None else [value]
-    good = [item for item in items if isinstance(item, str) and item.strip()]
     bad = [item for item in items if not (isinstance(item, str) and item.strip())]
     skipped.extend(Skipped(reason="a removal without id", raw=_shown(item)) for item in bad)
-    return tuple(dict.fromkeys(good))
+    return _stripped(items)
 
 
 def _sections(update: dict[str, Any], skipped: list[Skipped]) -> dict[str, str]:
