@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         ExtractionRecord,
         Fact,
         FactStatus,
+        FileInfo,
         Job,
         JobState,
         Kind,
@@ -133,8 +134,10 @@ class FactShelf(Protocol):
         categories: Sequence[str] = (),
         cursor: str = "",
         limit: int = 100,
+        pinned: bool = False,
     ) -> Page[Fact]:
-        """Facts visible from ``scope``, newest first; stable under concurrent writes (keyset cursor)."""
+        """Facts visible from ``scope``, newest first; stable under concurrent writes (keyset cursor). ``pinned`` leaves
+        only the pinned ones."""
         ...
 
     def history(self, scope: Scope, fact_id: str) -> tuple[Fact, ...]:
@@ -231,24 +234,46 @@ class FileShelf(Protocol):
         ...
 
     def put(self, file: MemoryFile, *, expected: int) -> MemoryFile:
-        """Writes version ``expected + 1`` (``expected`` 0: must not exist yet), keeping the old in history.
+        """Writes a new version over version ``expected`` (0: must not exist), keeping the old in history. Numbers
+        go on from the highest that the path ever had at this scope, so that none means two contents.
 
         Raises:
             Conflict: the stored version is not ``expected``.
         """
         ...
 
-    def list(self, scope: Scope, *, prefix: str = "/") -> tuple[MemoryFile, ...]:
+    def list(self, scope: Scope, *, prefix: str = "/") -> tuple[FileInfo, ...]:
         """Files visible from ``scope`` below ``prefix``, by path; a narrower scope's file hides a wider one's."""
         ...
 
+    def count(self, scope: Scope) -> int:
+        """How many files are kept exactly at ``scope``."""
+        ...
+
     def delete(self, scope: Scope, path: str, *, expected: int) -> None:
-        """Removes the file kept exactly at ``scope``.
+        """Removes the file kept exactly at ``scope``; its last version goes into history.
 
         Raises:
             NotFound: there is none.
             Conflict: its version is not ``expected``.
         """
+        ...
+
+    def history(self, scope: Scope, path: str, *, limit: int = 20) -> tuple[MemoryFile, ...]:
+        """The latest ``limit`` versions kept exactly at ``scope``, newest first: the present one, if there is one,
+        and those before it, also of a file that was deleted."""
+        ...
+
+    def version(self, scope: Scope, path: str, number: int) -> MemoryFile:
+        """One version kept exactly at ``scope``.
+
+        Raises:
+            NotFound: it never was, or is kept no more.
+        """
+        ...
+
+    def trim(self, scope: Scope, path: str, *, keep: int) -> int:
+        """Drops earlier versions but the latest ``keep``; returns how many."""
         ...
 
 

@@ -16,6 +16,7 @@ from everlong.text import sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
     from everlong.protocols import TokenCounter
     from everlong.records import Hit, Profile
@@ -82,10 +83,11 @@ def compose(
     budget: int,
     counter: TokenCounter,
     hits: tuple[Hit, ...] = (),
+    at: datetime | None = None,
 ) -> Context:
     """The block: profile (``stable``), then facts in the order given with corrections first, then conversation.
 
-    ``budget`` is in tokens by ``counter``. Narrower profiles stand after wider ones, so their word is the last.
+    ``budget`` is in tokens by ``counter``. A fact that holds only after ``at`` says from when. Narrower profiles stand after wider ones, so their word is the last.
     ``omitted`` names what had no room. Nothing to say gives an empty text.
     """
     frame = sum(counter(part) + 1 for part in (_OPEN, _NOTICE + "\n", _CLOSE))
@@ -93,7 +95,7 @@ def compose(
     steady = _profile(profiles, _Block(counter, int(room * _STABLE_SHARE)))
     left = max(room - counter(steady.text), 0)
     talk = [*recalled, *recent]
-    known = _facts(facts, _Block(counter, int(left * _FACT_SHARE) if talk else left))
+    known = _facts(facts, at, _Block(counter, int(left * _FACT_SHARE) if talk else left))
     said = _conversation(recalled, recent, _Block(counter, max(left - counter(known.text), 0)))
     omitted = (*steady.omitted, *known.omitted, *said.omitted)
     return _whole(steady.text, known.lines, said.lines, omitted, hits, budget=budget, counter=counter)
@@ -160,11 +162,13 @@ def _shortened(label: str, text: str, room: int, counter: TokenCounter) -> str:
     return kept
 
 
-def _facts(facts: Iterable[Fact], block: _Block) -> _Block:
+def _facts(facts: Iterable[Fact], at: datetime | None, block: _Block) -> _Block:
     unique = list({fact.id: fact for fact in facts}.values())
     for fact in sorted(unique, key=lambda fact: fact.category != "correction"):
         line = f"- [{neutral(fact.category)} | {fact.confidence:.2f}] {neutral(fact.content)}"
-        block.add(f"{line} ({fact.origin}, {fact.created_at:%Y-%m-%d})", f"fact {fact.id}", "Facts:")
+        ahead = at is not None and fact.valid_from is not None and fact.valid_from > at
+        note = f", holds from {fact.valid_from:%Y-%m-%d}" if ahead else ""
+        block.add(f"{line} ({fact.origin}, {fact.created_at:%Y-%m-%d}{note})", f"fact {fact.id}", "Facts:")
     return block
 
 

@@ -31,10 +31,11 @@ _NUMBERS: Final = {
 }  # fmt: skip
 
 
-def dates_in(text: str, at: datetime, zone: str = "UTC") -> list[Span]:
+def dates_in(text: str, at: datetime, zone: str = "UTC", *, latest: datetime | None = None) -> list[Span]:
     """``(start, end)`` of each date that ``text`` names, end excluded, aware, as read in ``zone`` at ``at``.
 
-    A day without a year is the last such day not after ``at``. "A few" counts as three.
+    A day without a year is the last such day not after ``at``, nor after ``latest`` if that is earlier: who asks a
+    memory that ends in May 2023 about "27 April" means that year, whenever they ask. "A few" counts as three.
 
     Raises:
         InvalidInput: ``zone`` is no time zone.
@@ -43,14 +44,15 @@ def dates_in(text: str, at: datetime, zone: str = "UTC") -> list[Span]:
         local = at.astimezone(ZoneInfo(zone))
     except (KeyError, ValueError, OSError) as broken:
         raise InvalidInput(f"{zone!r} is no time zone") from broken
-    return list(dict.fromkeys(_found(text[:2000].lower(), local)))
+    last = local if latest is None else min(local, latest.astimezone(local.tzinfo))
+    return list(dict.fromkeys(_found(text[:2000].lower(), local, last)))
 
 
-def _found(text: str, at: datetime) -> Iterator[Span]:
+def _found(text: str, at: datetime, last: datetime) -> Iterator[Span]:
     for pattern, rule in _RULES:
         for match in pattern.finditer(text):
             try:
-                span = rule(match, at)
+                span = rule(match, last if rule is _named else at)
             except (ValueError, OverflowError):
                 continue  # 31 February, a year before time began
             if span is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,20 +13,14 @@ from everlong import text as words
 from everlong.errors import EmptyText, ModelError
 from everlong.read.compose import compose
 from everlong.read.dates import dates_in
-from everlong.read.rank import (
-    Question,
-    Ranking,
-    Weights,
-    associated,
-    owners,
-    rank_facts,
-    rank_messages,
-    without_names,
-)
+from everlong.read.features import owners
+from everlong.read.question import asks_time, last_turn, views, without_names
+from everlong.read.rank import Question, Ranking, associated, rank_facts, rank_messages
+from everlong.read.weights import Weights
 from everlong.records import Considered, Context, Fact, Hit, Message, Query, Recall, Scope, Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -38,20 +32,27 @@ __all__ = ["MIN_SCORE", "Reader"]
 MIN_SCORE: Final = 0.3
 """Default threshold on the absolute score: what a question about something else does not reach."""
 _CONSIDERED: Final = 50
+"""Candidates of a kind that a trace lists at least, where there are so many."""
+_STANDING: Final = 100
+"""Corrections, and pinned facts, that a block can hold at most: at five tokens each they fill the smallest budget."""
 _TERMS: Final = 256
 _CHARACTERS: Final = 4000
 
 
 @dataclass(slots=True)
 class _Work:
-    """One question on its way: what is fixed, and the stages' times."""
+    """One question on its way: what is fixed, and the stages' times. ``shown`` are ids that need no recall.
+
+    ``asked`` is what each kind is searched for: facts with the question as it is, conversations without the names of
+    those who lead them.
+    """
 
     scope: Scope
     query: Query
     at: datetime
     minimum: float
-    terms: list[str]
-    bare: str
+    asked: dict[Kind, str]
+    shown: frozenset[str] = frozenset()
     vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     milliseconds: dict[str, float] = field(default_factory=dict)
     embedder: str = ""
@@ -117,31 +118,35 @@ class Reader:
             EmptyText: nothing is left of the question's text.
         """
         work = self._prepare(scope, query)
-        session = session or scope.session
-        since = work.at - recent_window
         with self._store.read() as tx:
+            latest = self._latest(tx, scope, session or scope.session, recent_messages, work.at - recent_window)
+            left_out = work.query.exclude_sessions
+            recent = self._within([message for message in latest if message.session not in left_out], recent_tokens)
+            work.shown = frozenset(message.id for message in recent)
             recall = self._recall(tx, work)
             profiles = tx.profiles.visible(scope)
-            standing = [f for f in tx.facts.list(scope, limit=100).items if f.pinned or f.category == "correction"]
-            if session:
-                here = replace(scope.home, session=session)
-                recent: Sequence[Message] = tx.messages.tail(here, limit=recent_messages)
-            else:
-                recent = tx.messages.recent(scope, limit=recent_messages, since=since)
-        left_out = query.exclude_sessions
-        recent = [m for m in recent if m.created_at >= since and m.session not in left_out]
-        shown = self._within(recent, recent_tokens)
-        present = {message.id for message in shown}
+            standing = self._standing(tx, work)
         facts = [hit.record for hit in recall.hits if isinstance(hit.record, Fact)]
-        turns = [hit.record for hit in recall.hits if isinstance(hit.record, Message) and hit.id not in present]
-        standing = [fact for fact in standing if _current(fact, work.at)]
-        standing.sort(key=lambda fact: -fact.confidence)
+        turns = [hit.record for hit in recall.hits if isinstance(hit.record, Message)]
         block = compose(
-            profiles, [*facts, *standing], turns, shown, budget=budget, counter=self._counter, hits=recall.hits
+            profiles,
+            [*facts, *standing],
+            turns,
+            recent,
+            budget=budget,
+            counter=self._counter,
+            hits=recall.hits,
+            at=work.at,
         )
         return replace(block, trace=recall.trace)
 
     # ------------------------------------------------------------------------------------------------------ steps
+
+    def _latest(self, tx: Transaction, scope: Scope, session: str, limit: int, since: datetime) -> list[Message]:
+        if not session:
+            return list(tx.messages.recent(scope, limit=limit, since=since))
+        here = tx.messages.tail(replace(scope.home, session=session), limit=limit)
+        return [message for message in here if message.created_at >= since]
 
     def _within(self, messages: Sequence[Message], tokens: int) -> list[Message]:
         kept: list[Message] = []
@@ -152,19 +157,28 @@ class Reader:
             kept.append(message)
         return kept[::-1]
 
+    def _standing(self, tx: Transaction, work: _Work) -> list[Fact]:
+        """Corrections and pinned facts, which count whatever is asked; the surest first, then the newest."""
+        found = [
+            *tx.facts.list(work.scope, categories=("correction",), limit=_STANDING).items,
+            *tx.facts.list(work.scope, pinned=True, limit=_STANDING).items,
+        ]
+        return sorted((fact for fact in found if _current(fact, work.at)), key=lambda fact: -fact.confidence)
+
     def _prepare(self, scope: Scope, query: Query) -> _Work:
-        asked = words.clean(query.text).strip()
-        if not asked:
+        text = words.clean(query.text).strip()
+        if not text:
             raise EmptyText("the question is empty")
-        query = replace(query, text=asked)
+        query = replace(query, text=text)
         minimum = self._min_score if query.min_score is None else query.min_score
-        work = _Work(scope, query, query.at or self._clock(), minimum, words.terms(asked[:_CHARACTERS])[:_TERMS], asked)
-        if "message" in query.kinds and self._embedder is not None:
+        text = text[:_CHARACTERS]
+        work = _Work(scope, query, query.at or self._clock(), minimum, {"fact": text, "message": text})
+        if "message" in query.kinds:
             with self._store.read() as tx:  # a model never runs inside a transaction, so the names are read first
                 names = owners(self._index.corpus(tx, scope, "message"), self._weights)
-            work.bare = without_names(asked, names)
+            work.asked["message"] = without_names(text, names)
         started = time.perf_counter()
-        self._embed(work, list(dict.fromkeys([asked, work.bare])))
+        self._embed(work, list(dict.fromkeys(work.asked[kind] for kind in query.kinds)))
         work.milliseconds["embed"] = _since(started)
         return work
 
@@ -173,25 +187,26 @@ class Reader:
         if self._embedder is None:
             work.embedder = "words only: no embedder"
             return
+        parts = {text: views(text) for text in texts}
+        distinct = list(dict.fromkeys(part for each in parts.values() for part in each))
         try:
-            made = self._embedder.embed([each[:_CHARACTERS] for each in texts], query=True)
+            made = dict(zip(distinct, self._embedder.embed(distinct, query=True), strict=True))
         except ModelError as failed:
             work.embedder = f"words only: {failed}"
             return
-        work.vectors.update(zip(texts, made, strict=True))
+        for text, each in parts.items():
+            work.vectors[text] = _unit(np.sum([made[part] for part in each], axis=0))
         work.embedder = self._embedder.model
 
     def _recall(self, tx: Transaction, work: _Work) -> Recall:
-        hits: list[Hit] = []
+        found: list[list[Hit]] = []
         considered: list[Considered] = []
         for kind in dict.fromkeys(work.query.kinds):
             started = time.perf_counter()
-            found, seen = self._search(tx, work, kind)
-            hits += found
+            hits, seen = self._search(tx, work, kind)
+            found.append(hits)
             considered += seen
             work.milliseconds[kind] = _since(started)
-        if len(work.query.kinds) > 1:
-            hits.sort(key=lambda hit: -hit.score)
         trace = Trace(
             id=self._new_id("trace"),
             query=work.query,
@@ -201,7 +216,7 @@ class Reader:
             considered=tuple(considered),
             milliseconds=work.milliseconds,
         )
-        return Recall(hits=tuple(hits), trace=trace)
+        return Recall(hits=_merged(found), trace=trace)
 
     def _search(self, tx: Transaction, work: _Work, kind: Kind) -> tuple[list[Hit], list[Considered]]:
         corpus = self._index.corpus(tx, work.scope, kind)
@@ -213,36 +228,82 @@ class Reader:
         if kind == "fact" and work.minimum > 0:
             lent = associated(corpus, ranking.score, allowed, self._weights)
         score = np.maximum(ranking.score, lent)
-        direct = ranking.order[lent[ranking.order] == 0]
-        order = np.r_[direct[score[direct] >= work.minimum], ranking.order[lent[ranking.order] > 0],
-                      direct[score[direct] < work.minimum]]  # fmt: skip
-        head = [int(row) for row in order[: max(_CONSIDERED, work.query.limit * 2)]]
-        ids = [corpus.ids[row] for row in head]
-        records: Mapping[str, Fact | Message] = (
-            tx.facts.many(work.scope, ids) if kind == "fact" else tx.messages.many(work.scope, ids)
-        )
         hits: list[Hit] = []
         considered: list[Considered] = []
-        for row, name in zip(head, ids, strict=True):
+        for row, record in _records(tx, work, kind, corpus, _by_worth(ranking.order, score, lent, work.minimum)):
+            enough = len(hits) >= work.query.limit or score[row] < work.minimum
+            if enough and len(considered) >= _CONSIDERED:
+                break
+            name, worth = corpus.ids[row], float(score[row])
             parts = {key: round(float(part[row]), 4) for key, part in ranking.parts.items() if not np.isnan(part[row])}
             if lent[row]:
                 parts["associated"] = round(float(lent[row]), 4)
-            worth = float(score[row])
-            reason = _refusal(records.get(name), worth, work, len(hits))
-            if not reason:
-                hits.append(Hit(kind=kind, id=name, score=worth, record=records[name], parts=parts))
-            why = reason or ("learned with a strong match" if lent[row] else "relevant")
+            reason = _refusal(record, worth, work, len(hits))
+            if record is not None and not reason:
+                hits.append(Hit(kind=kind, id=name, score=worth, record=record, parts=parts))
+            why = reason or ("learned with a strong match" if lent[row] else "relevant") + _ahead(record, work.at)
             considered.append(Considered(kind=kind, id=name, score=worth, kept=not reason, reason=why, parts=parts))
         return hits, considered
 
     def _ranked(self, corpus: Corpus, work: _Work, kind: Kind, allowed: NDArray[np.bool_]) -> Ranking:
-        asked = work.query.text
-        vector = work.vectors.get(asked if kind == "fact" else work.bare)
-        days = [(a.timestamp(), b.timestamp()) for a, b in dates_in(asked, work.at, work.query.zone)]
-        question = Question(terms=work.terms, vector=vector, text=asked, days=days)
+        asked = work.asked[kind]
+        named = last_turn(work.query.text)
+        latest = datetime.fromtimestamp(float(corpus.created.max()), UTC)
+        days = dates_in(named, work.at, work.query.zone, latest=latest)
+        question = Question(
+            terms=words.terms(asked)[:_TERMS],
+            vector=work.vectors.get(asked),
+            text=work.query.text,
+            days=[(start.timestamp(), end.timestamp()) for start, end in days],
+            asks_time=asks_time(named),
+        )
         calibration = self._embedder.calibration if self._embedder is not None else None
         rank = rank_facts if kind == "fact" else rank_messages
         return rank(corpus, question, allowed, calibration, self._weights)
+
+
+def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    norm = float(np.linalg.norm(vector))
+    return vector / np.float32(norm) if norm else vector
+
+
+def _by_worth(
+    order: NDArray[np.int64], score: NDArray[np.float64], lent: NDArray[np.float64], minimum: float
+) -> NDArray[np.int64]:
+    """Rows that pass by themselves, then those lent to, then the others; each in the order of the ranking."""
+    direct = order[lent[order] == 0]
+    passed = score[direct] >= minimum
+    return np.concatenate((direct[passed], order[lent[order] > 0], direct[~passed]))
+
+
+def _records(
+    tx: Transaction, work: _Work, kind: Kind, corpus: Corpus, order: NDArray[np.int64]
+) -> Iterator[tuple[int, Fact | Message | None]]:
+    """Rows with their records, read as they are asked for."""
+    size = max(_CONSIDERED, work.query.limit)
+    for start in range(0, len(order), size):
+        rows = order[start : start + size].tolist()
+        ids = [corpus.ids[row] for row in rows]
+        found: Mapping[str, Fact | Message] = (
+            tx.facts.many(work.scope, ids) if kind == "fact" else tx.messages.many(work.scope, ids)
+        )
+        yield from ((row, found.get(name)) for row, name in zip(rows, ids, strict=True))
+
+
+def _merged(found: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:
+    """All kinds together: each keeps the order of its ranking, and the better score decides between them.
+
+    A hit is not held back by weaker ones that its own ranking puts before it: they go with it.
+    """
+    reach: list[tuple[float, Hit]] = []
+    for hits in found:
+        best = 0.0
+        backwards = []
+        for hit in reversed(hits):
+            best = max(best, hit.score)
+            backwards.append((best, hit))
+        reach += reversed(backwards)
+    return tuple(hit for _, hit in sorted(reach, key=lambda each: -each[0]))
 
 
 def _since(started: float) -> float:
@@ -253,6 +314,12 @@ def _current(fact: Fact, at: datetime) -> bool:
     return fact.valid_until is None or fact.valid_until > at
 
 
+def _ahead(record: Fact | Message | None, at: datetime) -> str:
+    if isinstance(record, Fact) and record.valid_from is not None and record.valid_from > at:
+        return f", but holds only from {record.valid_from:%Y-%m-%d}"
+    return ""
+
+
 def _refusal(record: Fact | Message | None, score: float, work: _Work, taken: int) -> str:
     """Why a candidate is dropped; empty when it is kept."""
     if record is None:
@@ -261,6 +328,8 @@ def _refusal(record: Fact | Message | None, score: float, work: _Work, taken: in
         return "expired"
     if score < work.minimum:
         return f"below the threshold of {work.minimum:.2f}"
+    if record.id in work.shown:
+        return "shown among the latest turns"
     return "over the limit" if taken >= work.query.limit else ""
 
 

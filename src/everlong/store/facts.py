@@ -71,8 +71,10 @@ def _touch(size: int) -> Executable:
     return update(facts).where(sql.visible(facts), sql.one_of(facts.c.id, size)).values(changed)
 
 
-def _asked(*, status: bool, categories: int) -> list[ColumnElement[bool]]:
+def _asked(*, status: bool, categories: int, pinned: bool) -> list[ColumnElement[bool]]:
     asked = [sql.visible(facts)]
+    if pinned:
+        asked.append(facts.c.pinned == 1)
     if status:
         asked.append(facts.c.status == bindparam("w_status"))
     if categories:
@@ -84,7 +86,7 @@ _LIST: Final = Listing(
     _COLUMNS,
     (facts.c.created_at, facts.c.id, facts.c.org),
     rows.to_fact,
-    lambda status, categories: _asked(status=status, categories=categories),
+    lambda status, categories, pinned: _asked(status=status, categories=categories, pinned=pinned),
 )
 
 
@@ -151,10 +153,11 @@ class Facts:
         categories: Sequence[str] = (),
         cursor: str = "",
         limit: int = 100,
+        pinned: bool = False,
     ) -> Page[Fact]:
         size, values = next(sql.chunks(categories), (0, {}))
         asked: dict[str, Any] = sql.place(scope) | values | ({"w_status": status} if status else {})
-        return _LIST(self._work, status is not None, size, cursor=cursor, limit=limit, **asked)
+        return _LIST(self._work, status is not None, size, pinned, cursor=cursor, limit=limit, **asked)
 
     def history(self, scope: Scope, fact_id: str) -> tuple[Fact, ...]:
         present = self.get(scope, fact_id)

@@ -1,0 +1,191 @@
+"""What speaks for a row: each feature one pure function from arrays to an array over all rows.
+
+Rows that the question's filters leave out lend to nothing and count in no mean.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from everlong.read.question import TIME_TERMS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from everlong.protocols import Calibration, Corpus
+    from everlong.read.weights import Weights
+
+    Floats = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
+
+__all__ = [
+    "absolute",
+    "conversation",
+    "date_boost",
+    "fused",
+    "neighbours",
+    "owners",
+    "speaker_boost",
+    "spoken_names",
+    "time_told",
+    "turn_prior",
+]
+
+_DAY: Final = 86_400.0
+_FLAT: Final = 1e-9
+"""A spread below this is rounding: all values count as equal."""
+_BEST_TURNS: Final = 3
+_TERMS: Final = 32
+"""Terms of a question that whole conversations are searched for; more add time and no evidence."""
+_ASSISTANT_SHARE: Final = 0.1
+"""Share of the assistant's turns from which a store is a chat with one."""
+_SIDES: Final = frozenset({"", "user", "assistant", "ai", "system", "tool", "human"})
+
+
+def fused(bm25: Floats, cosine: Floats, allowed: Bools, weights: Weights) -> Floats:
+    """Weighted sum of z-scores over the union of the best of both lists; elsewhere each list's minimum."""
+    listed_words = _best(bm25, allowed & (bm25 > 0), weights.pool)
+    listed_meaning = _best(cosine, allowed & ~np.isnan(cosine), weights.pool)
+    union = listed_words | listed_meaning
+    words = _z(bm25, listed_words, union)
+    meaning = _z(cosine, listed_meaning, union)
+    if not listed_meaning.any():
+        return words
+    if not listed_words.any():
+        return meaning
+    return weights.lexical * words + (1 - weights.lexical) * meaning
+
+
+def _best(values: Floats, allowed: Bools, count: int) -> Bools:
+    rows = np.flatnonzero(allowed)
+    if len(rows) > count:
+        rows = rows[np.argpartition(-values[rows], count - 1)[:count]]
+    chosen = np.zeros(len(values), bool)
+    chosen[rows] = True
+    return chosen
+
+
+def _z(values: Floats, listed: Bools, union: Bools) -> Floats:
+    if not listed.any():
+        return np.zeros(len(values))
+    filled = np.where(listed, values, values[listed].min())
+    deviation = float(filled[union].std())
+    return (filled - filled[union].mean()) / deviation if deviation > _FLAT else np.zeros(len(values))
+
+
+def spoken_names(corpus: Corpus) -> list[str]:
+    """Names of speakers, without the blank one and the words that only name a side."""
+    return [name for name in corpus.speakers if name.strip().casefold() not in _SIDES]
+
+
+def owners(corpus: Corpus, weights: Weights) -> list[str]:
+    """Speakers who own at least a fifth of the rows."""
+    if not corpus.size:
+        return []
+    counts = np.bincount(corpus.speaker, minlength=len(corpus.speakers)) / corpus.size
+    shares = dict(zip(corpus.speakers, counts, strict=True))
+    return [name for name in spoken_names(corpus) if shares[name] >= weights.owner]
+
+
+def neighbours(strength: Floats, corpus: Corpus, weights: Weights) -> Floats:
+    """What each turn takes from the turns beside it in its conversation, more from one that asks."""
+    order = np.argsort(corpus.session, kind="stable")
+    ranked, named, asks = strength[order], corpus.session[order], corpus.question[order]
+    same = named[1:] == named[:-1]
+    taken = np.zeros(len(strength))
+    taken[1:] += (weights.before + weights.answers * asks[:-1]) * np.where(same, ranked[:-1], 0)
+    taken[:-1] += weights.after * np.where(same, ranked[1:], 0)
+    back = np.empty(len(strength))
+    back[order] = taken
+    return back
+
+
+def conversation(corpus: Corpus, strength: Floats, terms: Sequence[str], allowed: Bools, weights: Weights) -> Floats:
+    """What each turn takes from the whole of its conversation: its words if it is short, its best turns if long."""
+    turns = np.bincount(corpus.session[allowed], minlength=len(corpus.sessions))
+    present = turns > 0
+    if present.sum() < 2:  # noqa: PLR2004 - one conversation tells no turn of it from another
+        return np.zeros(corpus.size)
+    if turns[present].mean() > weights.short_session:
+        told = weights.session * _best_turns(strength, corpus.session, allowed, turns)
+    else:
+        told = weights.session_words * _session_words(corpus, terms, allowed, turns)
+    taken: Floats = told[corpus.session]
+    return taken
+
+
+def _best_turns(strength: Floats, session: NDArray[np.int32], allowed: Bools, turns: NDArray[np.int64]) -> Floats:
+    """The mean of the three best turns of each conversation."""
+    rows = np.flatnonzero(allowed)
+    rows = rows[np.lexsort((-strength[rows], session[rows]))]
+    starts = np.cumsum(turns) - turns
+    best = rows[np.arange(len(rows)) - starts[session[rows]] < _BEST_TURNS]
+    totals = np.bincount(session[best], weights=strength[best], minlength=len(turns))
+    mean: Floats = totals / np.clip(turns, 1, _BEST_TURNS)
+    return mean
+
+
+def _session_words(corpus: Corpus, terms: Sequence[str], allowed: Bools, turns: NDArray[np.int64]) -> Floats:
+    """z-scores of the BM25 of whole conversations."""
+    present = turns > 0
+    norms = 1.2 * (0.25 + 0.75 * turns / turns[present].mean())
+    scores = np.zeros(len(turns))
+    for term in list(dict.fromkeys(terms))[:_TERMS]:
+        rows = np.flatnonzero(corpus.bm25([term]))
+        counts = np.bincount(corpus.session[rows[allowed[rows]]], minlength=len(turns))
+        found = int((counts > 0).sum())
+        idf = np.log1p((present.sum() - found + 0.5) / (found + 0.5))
+        scores += idf * 2.2 * counts / (counts + norms)
+    deviation = float(scores[present].std())
+    return (scores - scores[present].mean()) / deviation if deviation > _FLAT else np.zeros(len(turns))
+
+
+def speaker_boost(corpus: Corpus, text: str, weights: Weights) -> Floats:
+    """For turns of the only speaker that the question names."""
+    folded = text.casefold()
+    named = [name for name in spoken_names(corpus) if name.casefold() in folded]
+    if len(named) != 1:
+        return np.zeros(corpus.size)
+    return np.where(corpus.speaker == list(corpus.speakers).index(named[0]), weights.named_speaker, 0.0)
+
+
+def turn_prior(corpus: Corpus, weights: Weights) -> Floats:
+    """In chats with an assistant, for the user's turns; among people, against turns that ask."""
+    roles = list(corpus.roles)
+    shares = np.bincount(corpus.role, minlength=len(roles)) / corpus.size
+    if "assistant" in roles and shares[roles.index("assistant")] >= _ASSISTANT_SHARE:
+        return np.where(corpus.role == (roles.index("user") if "user" in roles else -1), weights.user_turn, 0.0)
+    if len(spoken_names(corpus)) < 2:  # noqa: PLR2004 - nobody to ask
+        return np.zeros(corpus.size)
+    return -weights.asks * corpus.question.astype(float)
+
+
+def time_told(corpus: Corpus, *, asked: bool, weights: Weights) -> Floats:
+    """For turns that place what they tell in time, more when a time is ``asked``."""
+    told = corpus.bm25(sorted(TIME_TERMS)) > 0
+    return np.where(told, weights.tells_time + weights.asked_time * asked, 0.0)
+
+
+def date_boost(created: Floats, days: Sequence[tuple[float, float]], boost: float) -> Floats:
+    """For rows of the days that the question names, half for a day before or after."""
+    given = np.zeros(len(created))
+    for start, end in days:
+        near = (created >= start - _DAY) & (created < end + _DAY)
+        inside = (created >= start) & (created < end)
+        given = np.maximum(given, np.where(inside, boost, np.where(near, boost / 2, 0)))
+    return given
+
+
+def absolute(
+    cosine: Floats, coverage: Floats, calibration: Calibration | None, weights: Weights
+) -> tuple[Floats, Floats]:
+    """``(score, meaning)``: a noisy-or of calibrated cosine and word coverage; neither alone reaches 1."""
+    meaning = np.zeros(len(cosine))
+    if calibration is not None:
+        width = calibration.related - calibration.unrelated
+        meaning = np.clip((np.nan_to_num(cosine, nan=-1.0) - calibration.unrelated) / width, 0, 1)
+    return 1 - (1 - weights.meaning * meaning) * (1 - weights.words * coverage), meaning

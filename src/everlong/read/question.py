@@ -1,0 +1,66 @@
+"""What a question is made of: the texts its meaning is taken from, the names in it, whether it asks for a time."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from everlong.text import terms
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["TIME_TERMS", "asks_time", "last_turn", "views", "without_names"]
+
+_TURNS: Final = 3
+"""Lines from which a question counts as a piece of conversation."""
+
+_ASKS_TIME: Final = re.compile(
+    r"\b(?:when|how long|how many (?:days|weeks|months|years)|(?:what|which) (?:date|day|week|month|year|time))\b"
+    r"|什么时候|什麼時候|何时|何時|哪天|哪一?[天年月]|几[月号年点天]|幾[月號年點天]|多久|多长时间",
+    re.IGNORECASE,
+)
+TIME_TERMS: Final = frozenset(
+    terms(
+        "yesterday today tonight tomorrow ago last next week weekend recently since "
+        "monday tuesday wednesday thursday friday saturday sunday"
+    )
+) | {"昨天", "昨晚", "前天", "今天", "明天", "上周", "下周", "上个", "周末", "去年", "今年", "明年", "天前", "年前"}
+"""Terms by which people place in time what they tell; absolute dates stand in every turn's index text anyway."""
+
+
+def asks_time(question: str) -> bool:
+    """Whether the answer is a time."""
+    return _ASKS_TIME.search(question) is not None
+
+
+def views(question: str) -> list[str]:
+    """The texts whose vectors, summed, are the question's: itself, and of a piece of conversation (three lines or
+    more) also how it began, how it ends, and its last three lines. A long text's vector blurs what it came to.
+    """
+    lines = _lines(question)
+    if len(lines) < _TURNS:
+        return [question]
+    return [question, lines[0], "\n".join(lines[-_TURNS:]), lines[-1]]
+
+
+def last_turn(question: str) -> str:
+    """The last line of a piece of conversation, else the whole question: what is really asked."""
+    lines = _lines(question)
+    return lines[-1] if len(lines) >= _TURNS else question
+
+
+def _lines(question: str) -> list[str]:
+    return [line for line in question.split("\n") if line.strip()]
+
+
+def without_names(question: str, names: Sequence[str]) -> str:
+    """The question without ``names`` (and their possessive); unchanged if no word would be left."""
+    bare = question
+    for name in sorted(names, key=len, reverse=True):
+        edge = r"\b" if name.isascii() else ""
+        bare = re.sub(rf"{edge}{re.escape(name)}{edge}(?:['’]s)?", " ", bare, flags=re.IGNORECASE)
+    if bare == question:
+        return question
+    bare = "\n".join(" ".join(line.split()) for line in bare.split("\n"))
+    return bare if terms(bare) else question
