@@ -208,7 +208,7 @@ def _facts(value: object, zone: ZoneInfo, skipped: list[Skipped]) -> tuple[State
 
 
 def _statement(item: dict[str, Any], content: str, confidence: float, zone: ZoneInfo) -> Statement:
-    replaces = item.get("replaces") if isinstance(item.get("replaces"), list) else ()
+    replaces = item.get("replaces")
     since, until = _date(item.get("valid_from"), zone), _date(item.get("valid_until"), zone, end=True)
     return Statement(
         content=content,
@@ -220,7 +220,7 @@ def _statement(item: dict[str, Any], content: str, confidence: float, zone: Zone
         valid_until=until if since is None or until is None or until > since else None,
         scope=_scope(item),
         durability=_text(item.get("durability")).strip().lower(),
-        replaces=_stripped(replaces),
+        replaces=_stripped(replaces) if isinstance(replaces, list) else (),
     )
 
 
