@@ -59,7 +59,7 @@ _EMBEDDED: Final = re.compile(r"(?:!\[[^\]]*\]\()?data:[\w/+.-]+(?:;[\w=.-]+)*;b
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Captured:
     """What came of incoming messages: the new ones in order, the ids of those known already, and what was left out
-    with the reason. ``urgent`` when a user asked that something be remembered."""
+    with the reason. ``urgent`` when a user asked that something be remembered or forgotten."""
 
     messages: tuple[Message, ...] = ()
     duplicates: tuple[str, ...] = ()
@@ -133,7 +133,7 @@ def capture(
         message = _message(turn, body, session, now, name, rules)
         seen.add(message.id)
         kept.append(message)
-    urgent = any("remember" in message.signals for message in kept)
+    urgent = any({"remember", "forget"} & set(message.signals) for message in kept)
     return Captured(messages=tuple(kept), duplicates=tuple(duplicates), ignored=tuple(ignored), urgent=urgent)
 
 

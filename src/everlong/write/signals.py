@@ -1,4 +1,5 @@
-"""What a message signals beside its content: a correction, praise, a wish to be remembered, or nothing at all.
+"""What a message signals beside its content: a correction, praise, a wish to be remembered or forgotten, a task that is
+done, or nothing at all.
 
 The patterns are data (``signals.toml``); :func:`load` reads further files of the same form on top of them.
 """
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-NAMES: Final = ("correction", "reinforcement", "remember", "trivial")
+NAMES: Final = ("correction", "reinforcement", "remember", "forget", "finished", "trivial")
 _SCANNED: Final = 2_000
 _NOT_A_WORD: Final = re.compile(r"[\W_]+")
 
@@ -35,9 +36,10 @@ class Rules:
 
 
 def detect(text: str, *, rules: Rules | None = None) -> tuple[str, ...]:
-    """The signals in one user message, of ``correction``, ``reinforcement``, ``remember`` and ``trivial``.
+    """The signals in one user message: ``correction``, ``reinforcement``, ``remember``, ``forget``, ``finished``, or
+    ``trivial`` alone.
 
-    Built-in patterns cover English and Chinese, the plainest of Japanese, Korean, Spanish, French and German.
+    Built-in patterns cover English and Chinese, and the plain phrases of Japanese, Korean, Spanish, French and German.
     Only the first 2,000 characters are looked at. ``rules`` come from :func:`load`.
     """
     rules = rules or _built_in()
