@@ -22,12 +22,13 @@ def open_embedder(
     *,
     base_url: str | None = None,
     api_key: str | None = None,
-    cache_dir: str | Path | None = None,  # noqa: ARG001 (for embedders that convert their weights)
+    cache_dir: str | Path | None = None,  # noqa: ARG001 (no present embedder keeps anything on disk)
 ) -> Embedder | None:
     """The embedder that ``spec`` names; nothing is loaded before its first use.
 
     Args:
-        spec: ``use`` (inside the package, 512 numbers, 16 languages), ``openai:MODEL`` (extra ``[openai]``, any
+        spec: ``use`` (always there, 512 numbers, 16 languages), ``e5`` (extra ``[e5]``, 384 numbers, about 100
+            languages, finds more and takes about ten times as long), ``openai:MODEL`` (extra ``[openai]``, any
             OpenAI-compatible endpoint), or ``none`` for search by words only, which gives ``None``.
         base_url: the endpoint of ``openai:MODEL``; default: ``OPENAI_BASE_URL``, else OpenAI's.
         api_key: its key; default: ``OPENAI_API_KEY``.
@@ -44,11 +45,15 @@ def open_embedder(
         from everlong.models.use import UniversalSentenceEncoder
 
         return UniversalSentenceEncoder()
+    if kind == "e5" and not model:
+        from everlong.models.e5 import MultilingualE5
+
+        return MultilingualE5()
     if kind == "openai" and model:
         from everlong.models.openai import OpenAIEmbedder
 
         return OpenAIEmbedder(model, base_url=base_url, api_key=api_key)
-    raise ConfigError(f"unknown embedder {spec!r}: choose use, none or openai:MODEL")
+    raise ConfigError(f"unknown embedder {spec!r}: choose use, e5, openai:MODEL or none")
 
 
 def open_chat_model(spec: str, *, base_url: str | None = None, api_key: str | None = None, **options: Any) -> ChatModel:
