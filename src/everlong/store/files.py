@@ -1,4 +1,4 @@
-"""Memory files: the narrowest visible one counts, each written by compare and swap."""
+"""Memory files: the narrowest visible one counts, each written by compare and swap, every version kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from everlong.store.schema import files, revisions
 
 if TYPE_CHECKING:
     from everlong.protocols import Clock
-    from everlong.records import MemoryFile, Scope
+    from everlong.records import FileInfo, MemoryFile, Scope
     from everlong.store.sql import Work
 
 _KIND: Final = "file"
@@ -28,13 +28,21 @@ _PUT: Final = (
 )
 _GET: Final = select(*_COLUMNS).where(sql.visible(files), _PATH)
 _EXACT: Final = select(*_COLUMNS).where(sql.exactly(files), _PATH)
-_BELOW: Final = select(*_COLUMNS).where(
+_BELOW: Final = select(*rows.file_info_columns()).where(
     sql.visible(files), func.substr(files.c.path, 1, bindparam("length")) == bindparam("prefix")
 )
+_COUNT: Final = select(func.count()).where(sql.exactly(files))
 _DELETE: Final = files.delete().where(sql.exactly(files), _PATH, _VERSION)
-_FORGET: Final = revisions.delete().where(
-    sql.exactly(revisions), revisions.c.kind == _KIND, revisions.c.id == bindparam("w_path")
+_EARLIER: Final = (sql.exactly(revisions), revisions.c.kind == _KIND, revisions.c.id == bindparam("w_path"))
+_LATEST: Final = (
+    select(revisions.c.version, revisions.c.body)
+    .where(*_EARLIER)
+    .order_by(revisions.c.version.desc())
+    .limit(bindparam("most"))
 )
+_OLD: Final = select(revisions.c.body).where(*_EARLIER, revisions.c.version == bindparam("w_version"))
+_HIGHEST: Final = select(func.max(revisions.c.version)).where(*_EARLIER)
+_TRIM: Final = revisions.delete().where(*_EARLIER, revisions.c.version <= bindparam("w_version"))
 
 
 class Files:
@@ -52,37 +60,64 @@ class Files:
 
     def put(self, file: MemoryFile, *, expected: int) -> MemoryFile:
         old = self._at(file.scope, file.path)
-        made = replace(file, version=expected + 1)
+        made = replace(file, version=(expected or self._highest(file.scope, file.path)) + 1)
         values = rows.from_file(made) | {"version": made.version}
         actual = old.version if old else 0
         if actual != expected or not self._write(file, expected, values):
-            raise Conflict(f"file {file.path}", expected=expected, actual=self._version(file))
+            found = self._at(file.scope, file.path)
+            raise Conflict(f"file {file.path}", expected=expected, actual=found.version if found else 0)
         if old:
-            at = rows.to_micros(self._clock())
-            sql.keep(self._work, file.scope, _KIND, file.path, expected, at, rows.file_body(old))
+            self._keep(old)
         return made
 
-    def list(self, scope: Scope, *, prefix: str = "/") -> tuple[MemoryFile, ...]:
+    def list(self, scope: Scope, *, prefix: str = "/") -> tuple[FileInfo, ...]:
         found = self._work.rows(_BELOW, **sql.place(scope), prefix=prefix, length=len(prefix))
-        by_path = {file.path: file for file in sorted(map(rows.to_file, found), key=sql.width)}
+        by_path = {file.path: file for file in sorted(map(rows.to_file_info, found), key=sql.width)}
         return tuple(by_path[path] for path in sorted(by_path))
 
+    def count(self, scope: Scope) -> int:
+        found = self._work.row(_COUNT, **sql.place(scope))
+        return int(found[0]) if found else 0
+
     def delete(self, scope: Scope, path: str, *, expected: int) -> None:
-        where = {**sql.place(scope), "w_path": path}
-        if not self._work.change(_DELETE, **where, w_version=expected):
-            old = self._at(scope, path)
-            if old is None:
-                raise NotFound(f"no file {path} at {scope}")
+        old = self._at(scope, path)
+        if old is None:
+            raise NotFound(f"no file {path} at {scope}")
+        if not self._work.change(_DELETE, **sql.place(scope), w_path=path, w_version=expected):
             raise Conflict(f"file {path}", expected=expected, actual=old.version)
-        self._work.change(_FORGET, **where)
+        self._keep(old)
+
+    def history(self, scope: Scope, path: str, *, limit: int = 20) -> tuple[MemoryFile, ...]:
+        present = self._at(scope, path)
+        earlier = self._work.rows(_LATEST, **sql.place(scope), w_path=path, most=limit)
+        found = [rows.file_of_body(scope, number, body) for number, body in earlier]
+        return tuple([present, *found] if present else found)[:limit]
+
+    def version(self, scope: Scope, path: str, number: int) -> MemoryFile:
+        present = self._at(scope, path)
+        if present and present.version == number:
+            return present
+        found = self._work.row(_OLD, **sql.place(scope), w_path=path, w_version=number)
+        if found is None:
+            raise NotFound(f"no version {number} of file {path} is kept at {scope}")
+        return rows.file_of_body(scope, number, found[0])
+
+    def trim(self, scope: Scope, path: str, *, keep: int) -> int:
+        last = self._highest(scope, path) - keep
+        return self._work.change(_TRIM, **sql.place(scope), w_path=path, w_version=last) if last > 0 else 0
 
     def _at(self, scope: Scope, path: str) -> MemoryFile | None:
         found = self._work.row(_EXACT, **sql.place(scope), w_path=path)
         return None if found is None else rows.to_file(found)
 
-    def _version(self, file: MemoryFile) -> int:
-        found = self._at(file.scope, file.path)
-        return found.version if found else 0
+    def _highest(self, scope: Scope, path: str) -> int:
+        """The number of the last version that is kept of those before the present one; 0 if there is none."""
+        found = self._work.row(_HIGHEST, **sql.place(scope), w_path=path)
+        return int(found[0] or 0) if found else 0
+
+    def _keep(self, old: MemoryFile) -> None:
+        at = rows.to_micros(self._clock())
+        sql.keep(self._work, old.scope, _KIND, old.path, old.version, at, rows.file_body(old))
 
     def _write(self, file: MemoryFile, expected: int, values: dict[str, object]) -> int:
         if not expected:

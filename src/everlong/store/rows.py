@@ -8,12 +8,15 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from sqlalchemy import func
+
 from everlong.errors import InvalidInput
 from everlong.records import (
     Entry,
     Evidence,
     ExtractionRecord,
     Fact,
+    FileInfo,
     Job,
     MemoryFile,
     Message,
@@ -30,7 +33,7 @@ from everlong.store import schema
 from everlong.text import pack_terms
 
 if TYPE_CHECKING:
-    from sqlalchemy import Column, Table
+    from sqlalchemy import Column, ColumnElement, Table
 
     from everlong.protocols import Indexed
     from everlong.store.sql import Row
@@ -316,6 +319,38 @@ def to_file(row: Row) -> MemoryFile:
 
 def file_body(file: MemoryFile) -> str:
     return _encode({**from_file(file), "content": base64.b64encode(file.content).decode()})
+
+
+def file_of_body(scope: Scope, version: int, body: str) -> MemoryFile:
+    """An earlier version of a file from its text."""
+    found = json.loads(body)
+    return MemoryFile(
+        scope=scope,
+        path=found["path"],
+        content=base64.b64decode(found["content"]),
+        created_at=to_time(found["created_at"]),
+        updated_at=to_time(found["updated_at"]),
+        version=version,
+        read_only=bool(found["read_only"]),
+        metadata=from_json(found["metadata"]),
+    )
+
+
+def file_info_columns() -> list[ColumnElement[Any]]:
+    """A file's columns less its content, of which only the size in bytes is read."""
+    return [*_ordered(schema.files, "path version updated_at read_only"), func.length(schema.files.c.content)]
+
+
+def to_file_info(row: Row) -> FileInfo:
+    org, agent, user, session, path, version, updated, read_only, size = row
+    return FileInfo(
+        scope=to_scope(org, agent, user, session),
+        path=path,
+        size=size,
+        version=version,
+        updated_at=to_time(updated),
+        read_only=bool(read_only),
+    )
 
 
 def entry_columns() -> list[Column[Any]]:

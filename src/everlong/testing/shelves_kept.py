@@ -67,7 +67,7 @@ class ProfileTests:
 
 
 class FileTests:
-    """Get the narrowest, put and delete with a version check, list below a prefix."""
+    """Get the narrowest, put and delete with a version check, list below a prefix, every version kept."""
 
     def test_a_file_comes_back_byte_for_byte(self, store: Store) -> None:
         everything = bytes(range(256)) * 300
@@ -95,8 +95,10 @@ class FileTests:
         with store.read() as tx:
             assert tx.files.get(TALK, "/a").content == b"narrow"
             assert tx.files.get(BOB, "/a").content == b"wide"
-            assert [(one.path, one.content) for one in tx.files.list(TALK)] == [("/a", b"narrow"), ("/b", b"middle")]
-            assert [one.content for one in tx.files.list(Scope(org="umbrella"))] == [b"wide"]
+            assert [(one.path, one.size) for one in tx.files.list(TALK)] == [("/a", 6), ("/b", 6)]
+            assert [one.scope for one in tx.files.list(TALK)] == [ANN, Scope(org="acme")]
+            assert [one.size for one in tx.files.list(Scope(org="umbrella"))] == [4]
+            assert (tx.files.count(ANN), tx.files.count(TALK)) == (1, 0)
 
     def test_putting_over_another_version_is_a_conflict(self, store: Store) -> None:
         with store.write() as tx:
@@ -134,6 +136,43 @@ class FileTests:
             tx.files.put(file("/a", content=b"again"), expected=0)
         with store.read() as tx:
             assert tx.files.get(ANN, "/a").content == b"again"
+
+    def test_numbers_go_on_after_a_deletion(self, store: Store) -> None:
+        with store.write() as tx:
+            tx.files.put(file("/a", content=b"one"), expected=0)
+            tx.files.put(file("/a", content=b"two"), expected=1)
+            tx.files.delete(ANN, "/a", expected=2)
+            again = tx.files.put(file("/a", content=b"three"), expected=0)
+            with pytest.raises(Conflict):
+                tx.files.put(file("/a", content=b"stale"), expected=1)
+        assert again.version == 3
+
+    def test_every_version_is_kept(self, store: Store) -> None:
+        with store.write() as tx:
+            first = tx.files.put(file("/a", content=b"\xff\x00", read_only=True, metadata={"by": "安"}), expected=0)
+            second = tx.files.put(file("/a", content=b"two"), expected=1)
+            tx.files.put(file("/a", Scope(), b"wide"), expected=0)
+        with store.read() as tx:
+            assert tx.files.history(ANN, "/a") == (second, first)
+            assert tx.files.history(ANN, "/a", limit=1) == (second,)
+            assert (tx.files.version(ANN, "/a", 1), tx.files.version(ANN, "/a", 2)) == (first, second)
+            for scope, number in ((ANN, 3), (ANN, 0), (TALK, 1), (BOB, 1)):
+                with pytest.raises(NotFound):
+                    tx.files.version(scope, "/a", number)
+        with store.write() as tx:
+            tx.files.delete(ANN, "/a", expected=2)
+        with store.read() as tx:
+            assert tx.files.history(ANN, "/a") == (second, first)
+            assert tx.files.history(BOB, "/a") == ()
+
+    def test_old_versions_can_be_dropped(self, store: Store) -> None:
+        with store.write() as tx:
+            for number in range(5):
+                tx.files.put(file("/a", content=b"%d" % number), expected=number)
+            assert tx.files.trim(ANN, "/a", keep=2) == 2
+            assert [one.version for one in tx.files.history(ANN, "/a")] == [5, 4, 3]
+            assert tx.files.trim(ANN, "/a", keep=2) == 0
+            assert tx.files.trim(BOB, "/a", keep=0) == 0
 
     def test_a_prefix_is_text_and_no_pattern(self, store: Store) -> None:
         paths = ["/%/x", "/A_/x", "/a%/x", "/a_/x", "/a_/y", "/ab/x", "/安/x"]
