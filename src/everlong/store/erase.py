@@ -124,13 +124,16 @@ def _unquote(work: Work, scope: Scope) -> None:
 
 
 def erase(work: Work, scope: Scope, new_id: NewId) -> dict[str, int]:
-    """Deletes all that is kept within ``scope``; counts by kind."""
+    """Deletes all that is kept within ``scope``; counts by kind.
+
+    Buckets first: every writer of messages or facts takes its bucket before anything else, so it either ended before or
+    begins after, and no two wait for each other in a circle.
+    """
     named, where = sql.named(scope), sql.place(scope)
-    # First the buckets: every writer of facts and messages holds its bucket's row, so none is half-way through.
     for row in sorted(work.rows(_buckets(named), **where)):
         work.change(_RENEW, **sql.place(rows.to_scope(*row[:4])), w_kind=row[4], epoch=new_id("epoch"))
+    work.change(_forget(named), **where)
     counts = {name: work.change(_delete(name, named), **where) for name in _TABLES}
     if scope.session:
         _unquote(work, scope)
-    work.change(_forget(named), **where)
     return counts

@@ -107,8 +107,9 @@ class Messages:
             del fresh[held]
         if not fresh:
             return ()
-        begin(self._work, session, list(fresh.values()), self._new_id("epoch"))
+        # The bucket before the session, as an erasure takes them: so the two never wait for each other in a circle.
         last = sql.bump(self._work, session.home, _KIND, self._new_id("epoch"), len(fresh))
+        begin(self._work, session, list(fresh.values()), self._new_id("epoch"))
         first = last - len(fresh) + 1
         stored = (
             self._add(session, message, texts[message.id], position)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ from everlong.testing.samples import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from everlong.protocols import Store, Transaction
 
 WALK = replace(TALK, session="walk")
@@ -218,3 +221,35 @@ class EraseTests:
             1 / 0  # noqa: B018
         with store.read() as tx:
             assert left(tx, ANN) == FULL
+
+    def test_erasing_and_writing_at_once_fail_nobody(self, store: Store) -> None:
+        """Neither waits for the other in a circle; what is left was written after the last erasure, and is whole."""
+        failed: list[BaseException] = []
+
+        def repeat(work: Callable[[Transaction, str], object], name: str) -> None:
+            try:
+                for i in range(15):
+                    with store.write() as tx:
+                        work(tx, f"{name}{i}")
+            except Exception as error:  # noqa: BLE001 (compared below, in the main thread)
+                failed.append(error)
+
+        jobs: dict[str, Callable[[Transaction, str], object]] = {
+            "s": say,
+            "w": lambda tx, name: say(tx, name, session=WALK),
+            "f": lambda tx, name: add_fact(tx, name, session="talk"),
+            "e": lambda tx, _: tx.erase(TALK),
+            "a": lambda tx, _: tx.erase(ANN),
+        }
+        threads = [threading.Thread(target=repeat, args=(work, name)) for name, work in jobs.items()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert failed == []
+        with store.read() as tx:
+            for session in (TALK, WALK):
+                assert bool(tx.messages.tail(session, limit=1)) <= (tx.sessions.get(session) is not None)
+        with store.write() as tx:
+            tx.erase(ANN)
+            assert left(tx, ANN) == NONE
