@@ -50,9 +50,10 @@ def detect(text: str, *, rules: Rules | None = None) -> tuple[str, ...]:
 
 
 def _stands(name: str, folded: str, rules: Rules) -> bool:
-    if name in rules.unless:
-        folded = rules.unless[name].sub(" … ", folded)
-    return bool(rules.found[name].search(folded))
+    found = rules.found[name].search(folded)
+    if found and name in rules.unless:
+        found = rules.found[name].search(rules.unless[name].sub(" … ", folded))
+    return bool(found)
 
 
 def load(*files: Path) -> Rules:
