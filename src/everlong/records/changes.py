@@ -110,7 +110,8 @@ class Change:
 
     ``add``, ``hold``: ``fact`` is new. ``revise``, ``confirm``, ``retire``: ``fact`` is the new state of an
     existing one, whose version was ``expected``. ``supersede``: ``fact`` is new and ``old`` is the retired state
-    of the one it replaces. ``reject``: only ``candidate``. ``section``: ``section`` gets ``summary``.
+    of the one it replaces. ``hold`` without ``fact``: the removal of ``old``, or a section's ``summary``, waits for a
+    person. ``reject``: only ``candidate``. ``section``: ``section`` gets ``summary``.
     """
 
     kind: ChangeKind

@@ -18,10 +18,12 @@ from everlong.records import (
     Entry,
     Extraction,
     Fact,
+    FactStatus,
     Job,
     Message,
     Principal,
     Profile,
+    Proposal,
     Scope,
     Section,
 )
@@ -37,6 +39,8 @@ __all__ = ["Applier", "index_fact", "index_message", "job_key", "kept_at", "name
 
 _NEIGHBOURS: Final = 10
 """Existing facts looked at for each candidate."""
+_HELD: Final = 32
+"""Facts held for review, the newest, that are compared by vector; all of them are compared by their words."""
 
 
 class Applier:
@@ -69,13 +73,17 @@ class Applier:
         """The changes to make, and what search needs of each new fact by its id."""
         contents = [candidate.content for candidate in extraction.candidates]
         rows = [Indexed(terms=text.terms(content)) for content in contents]
+        beside = self._beside(batch.scope) if contents or extraction.removals else ()
+        held = [fact for fact in beside if fact.status == "held"][:_HELD] if rows else []
         try:
-            rows = self.with_vectors(rows, contents)
+            vectors = self.with_vectors([*rows, *map(index_fact, held)], [*contents, *(f.content for f in held)])
+            rows, waiting = vectors[: len(rows)], list(zip(held, vectors[len(rows) :], strict=True))
         except ModelError:
             # The words are found already; the vectors follow through an embed job.
-            pass
-        near = self._neighbours(batch.scope.home, rows, {fact.id: fact for fact in batch.facts})
-        changes = reconcile(extraction, batch, near=near, facts=batch.facts, gates=self._gates, new_id=self._new_id)
+            waiting = []
+        facts = (*batch.facts, *(fact for fact in beside if fact.id not in {f.id for f in batch.facts}))
+        near = self._neighbours(batch.scope, rows, {fact.id: fact for fact in facts}, waiting)
+        changes = reconcile(extraction, batch, near=near, facts=facts, gates=self._gates, new_id=self._new_id)
         by_content = dict(zip(contents, rows, strict=True))
         indexed = {
             change.fact.id: by_content.get(change.fact.content) or index_fact(change.fact)
@@ -84,15 +92,31 @@ class Applier:
         }
         return changes, indexed
 
+    def _beside(self, scope: Scope) -> tuple[Fact, ...]:
+        """What a batch's facts leave out: those held for review, and those of the conversation alone."""
+        with self._store.read() as tx:
+            held = _pages(tx, scope, "held")
+            own = _pages(tx, scope, "active") if scope.session else ()
+        return (*(f for f in held if f.scope in {scope, scope.home}), *(f for f in own if f.scope == scope))
+
     def _neighbours(
-        self, home: Scope, rows: Sequence[Indexed], facts: Mapping[str, Fact]
+        self,
+        scope: Scope,
+        rows: Sequence[Indexed],
+        facts: Mapping[str, Fact],
+        waiting: Sequence[tuple[Fact, Indexed]],
     ) -> list[list[tuple[Fact, float]]]:
-        """For each candidate the existing facts most like it, with their cosine."""
+        """For each candidate the existing facts most like it, with their cosine; of what waits for review too."""
         if not rows or not facts or self._embedder is None:
             return [[] for _ in rows]
         with self._store.read() as tx:
-            corpus = self._index.corpus(tx, home, "fact")
-        return [_nearest(corpus.cosine(r.vectors[0]), corpus.ids, facts) if r.vectors is not None else [] for r in rows]
+            corpus = self._index.corpus(tx, scope, "fact")
+        return [
+            _nearest(corpus.cosine(r.vectors[0]), corpus.ids, facts) + _alike(r.vectors[0], waiting)
+            if r.vectors is not None
+            else []
+            for r in rows
+        ]
 
     def apply(
         self, tx: Transaction, changes: ChangeSet, indexed: Mapping[str, Indexed], profile: Profile, *, by: str
@@ -108,6 +132,12 @@ class Applier:
                 stored[fact.id] = fact
             if change.kind in {"add", "supersede", "hold"} and change.fact is not None:
                 pending = pending or indexed[change.fact.id].vectors is None
+            if change.kind == "hold":
+                tx.proposals.put(self._proposal(change, profile.scope, by))
+            elif change.old is not None and change.old.status == "retired":
+                self._withdraw(tx, change.old)
+            elif change.kind == "retire" and change.fact is not None:
+                self._withdraw(tx, change.fact)
         scope = profile.scope
         if sections:
             self._put_sections(tx, profile, sections)
@@ -129,6 +159,36 @@ class Applier:
             stored.append(tx.facts.revise(change.fact, expected=change.expected, indexed=row))
         return stored
 
+    def _proposal(self, change: Change, home: Scope, by: str) -> Proposal:
+        """What waits for a person: a held fact, the removal of ``old``, or a section's new summary."""
+        made = Proposal(
+            id=self._new_id("prop"),
+            scope=home,
+            kind="section",
+            target=change.section,
+            reason=change.reason,
+            by=by,
+            created_at=self._clock(),
+        )
+        if change.fact is not None:
+            return replace(made, kind="fact", target=change.fact.id, scope=change.fact.scope)
+        if change.old is not None:
+            return replace(made, kind="removal", target=change.old.id, scope=change.old.scope)
+        return replace(made, payload={"summary": change.summary})
+
+    @staticmethod
+    def _withdraw(tx: Transaction, fact: Fact) -> None:
+        """Takes what still waits about a retired fact out of the inbox: there is nothing left to decide."""
+        cursor = ""
+        while True:
+            page = tx.proposals.list(fact.scope, cursor=cursor)
+            for proposal in page.items:
+                if proposal.target == fact.id and proposal.kind in {"fact", "removal"}:
+                    tx.proposals.delete(proposal)
+            cursor = page.next
+            if not cursor:
+                return
+
     def _put_sections(self, tx: Transaction, profile: Profile, summaries: Mapping[str, str]) -> Profile:
         now = self._clock()
         sections = dict(profile.sections)
@@ -140,7 +200,7 @@ class Applier:
         payload: dict[str, Any] = {}
         if fact is None and change.candidate is not None:
             payload["content"] = change.candidate.content
-        if change.old is not None:
+        if change.old is not None and fact is not None:
             payload["replaces"] = change.old.id
         after = stored[fact.id].version if fact is not None and fact.id in stored else None
         return Entry(
@@ -149,8 +209,8 @@ class Applier:
             scope=scope,
             by=by,
             action=change.kind,
-            kind="profile" if change.kind == "section" else "fact",
-            target=fact.id if fact else change.section,
+            kind="profile" if change.section else "fact",
+            target=fact.id if fact else change.old.id if change.old else change.section,
             reason=change.reason,
             before=change.expected,
             after=after,
@@ -208,14 +268,23 @@ def index_fact(fact: Fact) -> Indexed:
 
 def kept_at(tx: Transaction, home: Scope) -> tuple[Fact, ...]:
     """Every active fact kept exactly at ``home``."""
+    return tuple(fact for fact in _pages(tx, home, "active") if fact.scope == home)
+
+
+def _pages(tx: Transaction, scope: Scope, status: FactStatus) -> tuple[Fact, ...]:
     facts: list[Fact] = []
     cursor = ""
     while True:
-        page = tx.facts.list(home, cursor=cursor, limit=500)
-        facts += [fact for fact in page.items if fact.scope == home]
+        page = tx.facts.list(scope, status=status, cursor=cursor, limit=500)
+        facts += page.items
         cursor = page.next
         if not cursor:
             return tuple(facts)
+
+
+def _alike(vector: Any, waiting: Sequence[tuple[Fact, Indexed]]) -> list[tuple[Fact, float]]:
+    rows = [(fact, row.vectors) for fact, row in waiting if row.vectors is not None]
+    return [(fact, float(np.max(vectors @ vector))) for fact, vectors in rows]
 
 
 def _nearest(cosines: Any, ids: Sequence[str], facts: Mapping[str, Fact]) -> list[tuple[Fact, float]]:

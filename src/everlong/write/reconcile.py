@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, Literal
 from everlong import text
 from everlong.records import (
     CATEGORIES,
-    SECTIONS,
     TRUST,
     Batch,
     Candidate,
@@ -26,7 +25,9 @@ from everlong.records import (
     Origin,
     Removal,
 )
-from everlong.write.compare import LONGEST, UPLOAD, Meaning, junk, meaning_of, words_of
+from everlong.write.compare import Meaning, junk, meaning_of, words_of
+from everlong.write.room import Eviction, crowded_out, turned_away
+from everlong.write.summaries import decide_section
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +44,8 @@ class Gates:
     ``confidence_threshold``: 0 to 1, DeerFlow's default. ``below``: what happens to less certain candidates: kept
     for review, stored with less importance, or rejected. ``max_facts``: active facts at one scope.
     ``duplicate``: cosine from which two statements say the same, calibrated per embedding model (the default is
-    the vector design's). ``protected`` categories are evicted last.
+    the vector design's). ``protected`` categories are evicted last; ``eviction`` says by what the others go.
+    Facts of ``review_categories`` always wait for a person, however certain they are.
     """
 
     confidence_threshold: float = 0.7
@@ -52,6 +54,8 @@ class Gates:
     duplicate: float = 0.92
     categories: tuple[str, ...] = CATEGORIES
     protected: tuple[str, ...] = ("correction",)
+    eviction: Eviction = "value"
+    review_categories: frozenset[str] = frozenset()
 
 
 def reconcile(
@@ -69,7 +73,8 @@ def reconcile(
         extraction: what was proposed.
         batch: the messages it was made of; new facts are kept at ``batch.scope.home``, dated ``batch.now``.
         near: for each candidate, existing facts with their cosine to it; may be empty or shorter.
-        facts: the facts kept at the home scope; no other fact is ever changed.
+        facts: what is kept at the home scope and in the batch's conversation, held facts too; no other fact is
+            ever changed.
         gates: thresholds and limits.
         new_id: makes ids of new facts.
     """
@@ -80,7 +85,7 @@ def reconcile(
     for removal in removals.left:
         work.remove(removal)
     for name, summary in extraction.sections.items():
-        work.changes.append(_section(name, summary, batch))
+        work.changes.append(decide_section(name, summary, batch))
     work.make_room()
     return ChangeSet(changes=tuple(work.changes))
 
@@ -104,7 +109,8 @@ class _Work:
     def __init__(self, batch: Batch, facts: Sequence[Fact], gates: Gates, new_id: NewId) -> None:
         self.batch, self.gates, self._new_id = batch, gates, new_id
         self.changes: list[Change] = []
-        self.facts = {fact.id: fact for fact in facts if fact.scope == batch.scope.home and fact.status != "retired"}
+        here = {batch.scope, batch.scope.home}
+        self.facts = {fact.id: fact for fact in facts if fact.scope in here and fact.status != "retired"}
         self.meanings = {fact.id: meaning_of(fact.content) for fact in self.facts.values()}
         self._order = {message.id: place for place, message in enumerate(batch.messages) if message.id}
         self._said = [m for m in batch.messages if m.role == "user"]
@@ -121,14 +127,19 @@ class _Work:
             return self._reject(candidate, problem)
         candidate, doubt = self._grounded(self._categorised(candidate))
         meaning = meaning_of(candidate.content)
-        same = self._same(meaning, near)
+        doubt = doubt or self._unsure(candidate)
+        twins = self._twins(meaning, near)
+        same = next((twin for twin in twins if self._known(twin, candidate)), None)
         if same is not None:
             return self._again(candidate, same, doubt)
+        waiting = next((twin for twin in twins if twin.status == "held"), None)
+        if waiting is not None and doubt:
+            return self._reject(candidate, f"{waiting.id} says the same and waits for review; still, {doubt}")
         unknown = [i for i in candidate.removes if i not in self.facts]
         if unknown:
             self._reject(candidate, f"facts it should replace are not known here: {', '.join(unknown)}")
             self.changes[-1] = replace(self.changes[-1], candidate=None)
-        return self._new(candidate, meaning, near, doubt or self._unsure(candidate))
+        return self._new(candidate, meaning, near, twins, doubt)
 
     def _categorised(self, candidate: Candidate) -> Candidate:
         category = candidate.category.strip().lower()
@@ -139,7 +150,8 @@ class _Work:
 
     def _unsure(self, candidate: Candidate) -> str:
         if candidate.confidence >= self.gates.confidence_threshold:
-            return ""
+            always = candidate.category in self.gates.review_categories
+            return f"facts of category {candidate.category} always need a person" if always else ""
         return f"confidence {candidate.confidence:.2f} is below {self.gates.confidence_threshold:.2f}"
 
     def _grounded(self, candidate: Candidate) -> tuple[Candidate, str]:
@@ -175,16 +187,20 @@ class _Work:
 
     # ------------------------------------------------------------------------------------------- known already
 
-    def _same(self, meaning: Meaning, near: Sequence[tuple[Fact, float]]) -> Fact | None:
-        for fact_id, known in self.meanings.items():
-            if known.plain == meaning.plain:
-                return self.facts[fact_id]
-        for fact, cosine in near:
-            if fact.id in self.facts and cosine >= self.gates.duplicate and fact.id not in self._gone:
-                known = self.meanings[fact.id]
-                if not known.differs(meaning) and not known.changes_value(meaning):
-                    return self.facts[fact.id]
-        return None
+    def _twins(self, meaning: Meaning, near: Sequence[tuple[Fact, float]]) -> list[Fact]:
+        """What says the same: first in the same words, then by vector without any difference that counts."""
+        found = [fact_id for fact_id, known in self.meanings.items() if known.plain == meaning.plain]
+        found += [
+            fact.id
+            for fact, cosine in near
+            if cosine >= self.gates.duplicate and fact.id in self.facts and fact.id not in self._gone
+            if not self.meanings[fact.id].differs(meaning) and not self.meanings[fact.id].changes_value(meaning)
+        ]
+        return sorted((self.facts[i] for i in dict.fromkeys(found)), key=lambda fact: fact.id in self._gone)
+
+    def _known(self, twin: Fact, candidate: Candidate) -> bool:
+        """Whether a twin is believed already wherever the candidate would be; what waits for review is not."""
+        return twin.status == "active" and (candidate.session_only or twin.scope == self.batch.scope.home)
 
     def _again(self, candidate: Candidate, fact: Fact, doubt: str) -> None:
         place = self._place(fact)
@@ -192,8 +208,8 @@ class _Work:
             return self._reject(candidate, f"known as {fact.id}, and {doubt}")
         if fact.id in self._gone:
             return self._reject(candidate, f"{fact.id} says the same and was replaced by {self._gone[fact.id]}")
-        if fact.status == "held" and place is None:
-            return self._reject(candidate, f"{fact.id} says the same and waits for review")
+        if TRUST[candidate.origin] < fact.trust:
+            return self._reject(candidate, f"{fact.id} says the same from a source that is trusted more")
         fresh = tuple(e for e in candidate.evidence if not e.message_id or e.message_id not in _sources(fact))
         if candidate.evidence and not fresh:
             return self._reject(candidate, f"{fact.id} was learned from the same words")
@@ -224,18 +240,28 @@ class _Work:
 
     # ----------------------------------------------------------------------------------------------------- new
 
-    def _new(self, candidate: Candidate, meaning: Meaning, near: Sequence[tuple[Fact, float]], doubt: str) -> None:
+    def _new(
+        self,
+        candidate: Candidate,
+        meaning: Meaning,
+        near: Sequence[tuple[Fact, float]],
+        twins: Sequence[Fact],
+        doubt: str,
+    ) -> None:
         fact = self._fact(candidate)
         if doubt:
             return self._doubted(candidate, fact, doubt)
         replaced = self._replaced(candidate, meaning, near)
+        lifted = [twin for twin in twins if twin.id not in self._gone and twin not in replaced]
         stronger = [old for old in replaced if old.trust > fact.trust]
         newer = [old for old in replaced if self._said_later(old, candidate)]
         if newer:
             return self._reject(candidate, f"{newer[0].id}, said later, says otherwise")
+        if stronger and lifted:
+            return self._reject(candidate, f"{lifted[0].id} says the same and waits for review")
         if stronger:
             return self._hold(candidate, fact, f"it contradicts {stronger[0].id}, which is trusted more")
-        return self._add(candidate, fact, replaced)
+        return self._add(candidate, fact, [*replaced, *lifted])
 
     def _doubted(self, candidate: Candidate, fact: Fact, doubt: str) -> None:
         if self.gates.below == "hold" or candidate.confidence >= self.gates.confidence_threshold:
@@ -296,6 +322,7 @@ class _Work:
         if not replaced:
             return self._keep(Change(kind="add", reason=fact.reason or "new", fact=fact, candidate=candidate))
         olds = [old for r in replaced if (old := self._released(r, fact)) is not None]
+        olds.sort(key=lambda old: (old.status != "active", old.scope != fact.scope))
         fact = replace(fact, pinned=any(r.pinned for r in replaced), supersedes=olds[0].id if olds else "")
         if not olds:
             return self._keep(Change(kind="add", reason="said last in this update", fact=fact, candidate=candidate))
@@ -343,7 +370,12 @@ class _Work:
         else:
             flagged = Candidate(content=fact.content, category=fact.category, reason=removal.reason)
             reason = f"removal of {fact.id} without a replacement needs a person: {removal.reason or 'no reason given'}"
-            self.changes.append(Change(kind="reject", reason=reason, candidate=flagged))
+            touched = self._place(fact) is not None or fact.status == "held"
+            self.changes.append(
+                Change(kind="reject", reason=reason, candidate=flagged)
+                if touched
+                else Change(kind="hold", reason=reason, candidate=flagged, old=fact)
+            )
 
     def asked_to_forget(self, fact: Fact) -> bool:
         """Whether a user message of the batch asks to forget something, and this fact has to do with it."""
@@ -354,32 +386,41 @@ class _Work:
     # ------------------------------------------------------------------------------------------------ the limit
 
     def make_room(self) -> None:
-        """Retires the least valuable facts beyond the limit; what is new stays, or is held when nothing may go."""
-        home = self.batch.scope.home
-        alive = [f for f in self.facts.values() if f.id not in self._gone and f.status == "active" and f.scope == home]
-        excess = len(alive) - self.gates.max_facts
-        if excess <= 0:
+        """Retires what is beyond the limit; what is new and finds no room is held."""
+        for scope in dict.fromkeys((self.batch.scope.home, self.batch.scope)):
+            alive = [f for f in self.facts.values() if f.id not in self._gone and f.status == "active"]
+            gone = crowded_out(
+                [f for f in alive if f.scope == scope and not self._is_successor(f)],
+                new=frozenset(f.id for f in alive if self._is_new(f)),
+                limit=self.gates.max_facts - sum(f.scope == scope and self._is_successor(f) for f in alive),
+                by=self.gates.eviction,
+                protected=self.gates.protected,
+                now=self.batch.now,
+            )
+            for fact, reason in gone:
+                self._evict(fact, reason)
+
+    def _evict(self, fact: Fact, reason: str) -> None:
+        place = self._place(fact)
+        if place is not None and self._is_new(fact):
+            self.changes[place] = turned_away(self.changes[place], f"no room: {reason}")
             return
-        untouched = [f for f in alive if self._place(f) is None and not f.pinned]
-        untouched.sort(key=lambda f: (f.category in self.gates.protected, self._value(f), f.created_at, f.id))
-        for fact in untouched[:excess]:
-            reason = f"evicted: {self.gates.max_facts} facts are kept and its value {self._value(fact):.2f} was least"
-            retired = self._retired(fact, reason)
-            self.changes.append(Change(kind="retire", reason=reason, fact=retired, expected=fact.version))
-        self._hold_last(excess - len(untouched))
+        expected = fact.version if place is None else self.changes[place].expected
+        retired = Change(kind="retire", reason=reason, fact=self._retired(fact, reason), expected=expected)
+        if place is None:
+            self.changes.append(retired)
+        else:
+            self.changes[place] = replace(retired, candidate=self.changes[place].candidate)
 
-    def _hold_last(self, count: int) -> None:
-        for place in reversed(range(len(self.changes))):
-            change = self.changes[place]
-            if count > 0 and change.kind == "add" and change.fact and not change.fact.scope.session:
-                held = replace(change.fact, status="held")
-                self.changes[place] = replace(change, kind="hold", fact=held, reason="no room: what is kept is pinned")
-                count -= 1
+    def _is_new(self, fact: Fact) -> bool:
+        place = self._place(fact)
+        return place is not None and self.changes[place].kind in {"add", "supersede"}
 
-    def _value(self, fact: Fact) -> float:
-        """0 to 1: confidence .65, confirmations .25 (full at four), use or age .10 (halved each 90 days)."""
-        days: float = max((self.batch.now - (fact.last_used_at or fact.created_at)).total_seconds() / 86_400, 0.0)
-        return 0.65 * fact.confidence + 0.25 * min(fact.confirmations, 4) / 4 + 0.10 * math.pow(0.5, days / 90)
+    def _is_successor(self, fact: Fact) -> bool:
+        """Whether it takes the place of an active fact, so that it needs no room of its own."""
+        place = self._place(fact)
+        change = self.changes[place] if place is not None else None
+        return change is not None and change.old is not None and self.facts[change.old.id].status == "active"
 
     # ------------------------------------------------------------------------------------------------- bookkeeping
 
@@ -433,23 +474,3 @@ def _paired(extraction: Extraction, work: _Work) -> _Paired:
         else:
             left.append(removal)
     return _Paired(candidates, left)
-
-
-def _section(name: str, summary: str, batch: Batch) -> Change:
-    cleaned = text.clean(summary).strip()
-    kept = cleaned
-    if UPLOAD.search(cleaned):
-        spans = [cleaned[start:end] for start, end in text.sentences(cleaned)]
-        kept = " ".join(span for span in spans if not UPLOAD.search(span))
-    present = batch.profile.sections.get(name)
-    if name not in SECTIONS:
-        problem = "no such section"
-    elif not kept:
-        problem = "an empty summary replaces nothing"
-    elif present is not None and present.summary == kept:
-        problem = "unchanged"
-    else:
-        problem = "" if len(kept) > LONGEST else junk(kept)
-    if problem:
-        return Change(kind="reject", reason=f"section {name}: {problem}", section=name, summary=kept)
-    return Change(kind="section", reason="the summary changed", section=name, summary=kept)

@@ -117,7 +117,8 @@ def test_a_removal_alone_is_flagged_and_unknown_ids_are_named():
         messages=[said("hello")], facts=[kept("User loves jazz")],
         removals=(Removal(fact_id="old_1"), Removal(fact_id="fact_bbbb")),
     )  # fmt: skip
-    assert [c.kind for c in changes] == ["reject", "reject"] and "fact_bbbb" in changes[1].reason
+    assert [c.kind for c in changes] == ["hold", "reject"] and "fact_bbbb" in changes[1].reason
+    assert changes[0].fact is None and changes[0].old.id == "old_1" and changes[0].old.status == "active"
 
 
 @pytest.mark.parametrize("words", ["Please forget that I love jazz", "忘掉 jazz 这件事"])
