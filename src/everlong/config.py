@@ -78,7 +78,9 @@ class Settings(BaseSettings):
     url: str = Field(
         default="sqlite:///everlong.db", description="Where memory is kept: sqlite:///path, sqlite://, postgresql://…"
     )
-    embedder: str = Field(default="use", description="use (built in), e5, openai:MODEL, or none for search by words only")
+    embedder: str = Field(
+        default="use", description="use (built in), e5, openai:MODEL, or none for search by words only"
+    )
     extractor: Literal["builtin", "llm"] = Field(
         default="builtin", description="builtin needs no model; llm uses model"
     )
