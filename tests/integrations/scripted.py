@@ -7,13 +7,13 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from pydantic import PrivateAttr
+from pydantic import Field, PrivateAttr
 
 
 class Scripted(BaseChatModel):
     """Gives the answers in turn; when there are none left, says "ok"."""
 
-    answers: list[Any] = []
+    answers: list[Any] = Field(default_factory=list)
     kind: str = "scripted"
     _seen: list[list[BaseMessage]] = PrivateAttr(default_factory=list)
 
