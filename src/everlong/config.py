@@ -22,6 +22,7 @@ from pydantic_settings import (
 
 from everlong import telemetry
 from everlong.errors import ConfigError
+from everlong.files.keeper import FileLimits, Keeper
 from everlong.memory import Memory, Parts
 from everlong.models import open_chat_model, open_embedder
 from everlong.policy import READS, OwnScope, guard
@@ -119,9 +120,19 @@ class Settings(BaseSettings):
     max_facts: int = Field(
         default=100, ge=10, le=500, description="facts kept at one scope; the least valuable is retired"
     )
+    eviction: Literal["value", "confidence"] = Field(
+        default="value",
+        description="by what: value (confidence, confirmations, use, age), or confidence alone as DeerFlow does",
+    )
+    review_categories: frozenset[str] = Field(
+        default=frozenset(), description="facts of these categories always wait for a person"
+    )
     categories: tuple[str, ...] = Field(default=(), description="categories of your own, beside the built-in ones")
     max_injection_tokens: int = Field(default=2000, ge=100, le=8000, description="default budget of a prompt block")
     max_message_chars: int = Field(default=1_000_000, ge=1000, description="a longer message is refused")
+    max_file_bytes: int = Field(default=1_048_576, ge=1024, description="a larger memory file is refused")
+    max_files: int = Field(default=1000, ge=1, description="memory files kept at one scope; more are refused")
+    max_file_versions: int = Field(default=100, ge=1, description="earlier versions kept of one memory file")
     redact: Literal["secrets", "personal", "none"] = Field(
         default="secrets", description="secrets, or personal data too, are taken out of text before it is stored"
     )
@@ -246,6 +257,7 @@ def build(
             writer=writer,
             reviewer=Reviewer(store=store, applier=applier, embedder=embedder, clock=clock),
             reader=reader,
+            files=Keeper(store=store, clock=clock, new_id=new_id, limits=_file_limits(settings)),
             worker=worker,
             middleware=[
                 telemetry.audit(store, clock, new_id),
@@ -262,6 +274,10 @@ def build(
             budget=settings.max_injection_tokens,
         )
     )
+
+
+def _file_limits(settings: Settings) -> FileLimits:
+    return FileLimits(size=settings.max_file_bytes, files=settings.max_files, versions=settings.max_file_versions)
 
 
 def _debounce(settings: Settings) -> Debounce:
@@ -293,6 +309,8 @@ def _gates(settings: Settings, embedder: Embedder | None) -> Gates:
         confidence_threshold=settings.confidence_threshold,
         below=settings.below_threshold,
         max_facts=settings.max_facts,
+        eviction=settings.eviction,
+        review_categories=settings.review_categories,
         duplicate=embedder.calibration.duplicate if embedder else 1.0,
         categories=(*CATEGORIES, *settings.categories),
     )
