@@ -185,7 +185,8 @@ def absolute(
 ) -> tuple[Floats, Floats]:
     """``(score, meaning)``: a noisy-or of calibrated cosine and word coverage; neither alone reaches 1."""
     meaning = np.zeros(len(cosine))
+    worded = coverage * np.where(np.isnan(cosine), weights.only_words, weights.words)
     if calibration is not None:
         width = calibration.related - calibration.unrelated
         meaning = np.clip((np.nan_to_num(cosine, nan=-1.0) - calibration.unrelated) / width, 0, 1)
-    return 1 - (1 - weights.meaning * meaning) * (1 - weights.words * coverage), meaning
+    return 1 - (1 - weights.meaning * meaning) * (1 - worded), meaning

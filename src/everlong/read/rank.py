@@ -33,13 +33,14 @@ _FULL_LENDING = 8
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """A question as ranking sees it: terms, vector (``None``: words only), text (for the names in it), the days it
-    names (POSIX seconds, end excluded), whether it asks for a time."""
+    names (POSIX seconds, end excluded), whether it asks for a time. ``depth`` is how many rows are put in order."""
 
     terms: Sequence[str]
     vector: NDArray[np.float32] | None
     text: str = ""
     days: Sequence[tuple[float, float]] = ()
     asks_time: bool = False
+    depth: int = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,9 @@ def rank_messages(
     }
     strength = base + np.sum(list(boosts.values()), axis=0)
     parts |= {"fused": base, **boosts, "strength": strength}
-    return Ranking(order=_ordered(strength, corpus.created, allowed), strength=strength, score=score, parts=parts)
+    return Ranking(
+        order=_ordered(strength, corpus.created, allowed, question.depth), strength=strength, score=score, parts=parts
+    )
 
 
 def rank_facts(
@@ -80,7 +83,9 @@ def rank_facts(
     date = features.date_boost(corpus.created, question.days, weights.noted_date)
     strength = fusion + date
     parts |= {"fused": fusion, "date": date, "strength": strength}
-    return Ranking(order=_ordered(strength, corpus.created, allowed), strength=strength, score=score, parts=parts)
+    return Ranking(
+        order=_ordered(strength, corpus.created, allowed, question.depth), strength=strength, score=score, parts=parts
+    )
 
 
 def _measured(
@@ -96,10 +101,13 @@ def _measured(
     return features.fused(words, cosine, allowed, weights), score, parts
 
 
-def _ordered(strength: Floats, created: Floats, allowed: Bools) -> NDArray[np.int64]:
-    """Rows by strength, then newest first, then in the corpus' own order."""
+def _ordered(strength: Floats, created: Floats, allowed: Bools, depth: int) -> NDArray[np.int64]:
+    """The best rows by strength, then newest first, then in the corpus' own order."""
     rows = np.flatnonzero(allowed)
-    return rows[np.lexsort((-created[rows], -strength[rows]))]
+    if len(rows) > depth:  # to sort all of a large store costs as much as to search it
+        least = np.partition(strength[rows], -depth)[-depth]
+        rows = rows[strength[rows] >= least]
+    return rows[np.lexsort((-created[rows], -strength[rows]))][:depth]
 
 
 def associated(corpus: Corpus, score: Floats, allowed: Bools, weights: Weights) -> Floats:

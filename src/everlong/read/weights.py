@@ -55,8 +55,12 @@ class Weights:
     """Most that meaning alone gives to the absolute score: a paraphrase can be a near miss."""
     words: float = 0.6
     """Most that words alone give to the absolute score: shared words can mean something else."""
-    anchor: float = 0.4
-    """Absolute score from which a fact may lend to those learned with it."""
+    only_words: float = 0.7
+    """The same where no vector is there to say so: half of the question's words then pass the default threshold, as
+    they would with a vector that is close to unrelated."""
+    anchor: float = 0.5
+    """Absolute score from which a fact may lend to those learned with it. Of 40 questions about anything else put to
+    15 facts, 3 found a fact of this score, all in Chinese; at 0.4, 9 did."""
     association: float = 0.8
     """What a lent fact gets of its anchor's score: less than the anchor, above the threshold only when that is
     strong."""
