@@ -31,9 +31,18 @@ _SHORT: Final = 40
 _FEW: Final = 3
 """Words of a clause that cannot stand alone: "Germany", "and cake", "two old cats"."""
 
-_FENCED: Final = re.compile(r"```.*?(?:```|\Z)|^>.*$", re.DOTALL | re.MULTILINE)
+_FENCED: Final = re.compile(
+    r"```.*?(?:```|\Z)|^>[^\n]*$|"
+    r"^(?:ai|assistant|bot|chatgpt|claude|gemini|deepseek|助手|机器人|客服)\s?[:：].*?(?=^(?:user|human|me|you|我|用户)\s?[:：]|\Z)",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+)
+"""What a user's message holds of others' words: code, quotations, an assistant's lines of a pasted conversation."""
 _JOINED: Final = re.compile(r"\s+(?:and|but|so)\s+(?=(?:i|we|my|our)(?:'\w+)?\s)", re.IGNORECASE)
 _ENDS: Final = " \t\r\n.!。！…,，;；"
+_ADVICE: Final = re.compile(
+    r"\byou(?:r|rself|'re|'ll|'ve)?\b|^(?:just|stay|staying|believe|keep|be|don't|never|always)\b"
+)
+"""What follows "remember, …" when it is said to comfort: believe in yourself."""
 _POINTING: Final = re.compile(r"(?:this|that|it|these|me|一下|这个|这些|这点|那个|它|我)?")
 
 
@@ -165,6 +174,8 @@ def _commanded(rules: _Rules, said: str, start: int, end: int) -> _Find | None:
         return None
     body = said[match.end() : end].rstrip(_ENDS + "?？")
     if match[0].startswith(("can", "could", "will", "would")) or not rules.drops["question"].search(said[start:end]):
+        if match[0].rstrip().endswith(",") and _ADVICE.search(body):
+            return _Find(start=start, end=end, reason="advice, not a thing to remember")
         if _POINTING.fullmatch(body):
             return _Find(start=start, end=end, reason="nothing said to remember")
         rule = rules.first(body, whole=True) or rules.first(body, whole=False)

@@ -232,3 +232,33 @@ def test_days_are_those_of_the_zone() -> None:
 def test_a_candidate_holds_from_when_it_says() -> None:
     [moved] = believed("I moved to Berlin last month")
     assert (moved.valid_from, moved.valid_until) == (datetime(2025, 10, 1, tzinfo=UTC), None)
+
+
+# ------------------------------------------------------------------------------------------------- others' words
+
+
+@pytest.mark.parametrize(
+    ("text", "contents"),
+    [
+        ("我叫小周，很高兴认识你。\nAI: 你好，我是你的助手，我喜欢聊天。", ["我叫小周"]),
+        ("I live in Oslo.\nAssistant: I like Oslo too, I work there.\nMe: I own a boat", ["I live in Oslo", "I own a boat"]),
+        ("我喜欢游泳\n助手：我没有身体\n我：我每天跑步", ["我喜欢游泳"]),
+    ],
+)
+def test_the_assistants_lines_of_a_pasted_talk_are_no_words_of_the_user(text: str, contents: list[str]) -> None:
+    found = [one.content for one in believed(text)]
+    assert found[: len(contents)] == contents
+    assert not any(word in content for content in found for word in ("助手", "聊天", "身体", "too"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I love how you put it", "I also like holding them", "I'm a fan too", "I won't let you down", "Never say never",
+        "Remember, believe in yourself", "I've got a funny story", "I'm a mix of excited and scared", "It's my favorite",
+        "我也很想去看看了", "我也非常喜欢", "今天我想和你聊聊我的旅行计划", "今天我有一个小问题想要请教你", "我准备去吃晚饭了",
+        "以后我可以请你帮我找找菜谱", "我还没有计划", "我需要学习你的方法",
+    ],
+)  # fmt: skip
+def test_what_points_outside_itself_or_passes_is_no_fact(text: str) -> None:
+    assert believed(text) == []
