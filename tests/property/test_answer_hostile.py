@@ -172,7 +172,9 @@ def test_no_answer_loses_a_fact_without_reason_or_stores_junk(parts, said, strat
         assert failed == bool([job for job in ann.jobs() if job.kind == "extract"])
         if failed:
             assert before == after and ann.profile().sections["topOfMind"].summary == "Bees and boats."
-        journal = {(entry.action, entry.target): entry for entry in ann.journal(limit=1000).items}
+        journal = {
+            (entry.action, entry.target): entry for entry in memory.at(Scope(user="ann")).journal(limit=1000).items
+        }
         for fact_id, fact in before.items():
             now = after[fact_id]
             assert now.content == fact.content

@@ -190,8 +190,8 @@ def _facts(value: object, zone: ZoneInfo, skipped: list[Skipped]) -> tuple[State
         skipped.append(Skipped(reason="newFacts is no list", raw=_shown(value)))
     found = []
     for item in items:
-        content = item.get("content") if isinstance(item, dict) else None
-        if not isinstance(content, str) or not content.strip():
+        content = _text(item.get("content")) if isinstance(item, dict) else ""
+        if not content.strip():
             skipped.append(Skipped(reason="a fact without content", raw=_shown(item)))
             continue
         confidence = _confidence(item.get("confidence"))
@@ -226,7 +226,8 @@ def _statement(item: dict[str, Any], content: str, confidence: float, zone: Zone
 
 def _stripped(names: Iterable[object]) -> tuple[str, ...]:
     """Those that are text and not blank, each once."""
-    return tuple(dict.fromkeys(name.strip() for name in names if isinstance(name, str) and name.strip()))
+    cleaned = (_text(name).strip() for name in names)
+    return tuple(dict.fromkeys(name for name in cleaned if name))
 
 
 def _scope(item: dict[str, Any]) -> str:
@@ -251,7 +252,7 @@ def _confidence(value: object) -> float | None:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    return text.clean(value) if isinstance(value, str) else ""
 
 
 def _date(value: object, zone: ZoneInfo, *, end: bool = False) -> datetime | None:
@@ -282,7 +283,7 @@ def _sections(update: dict[str, Any], skipped: list[Skipped]) -> dict[str, str]:
         if not isinstance(part, dict) or not isinstance(part.get("shouldUpdate"), bool):
             skipped.append(Skipped(reason=f"section {name} is malformed", raw=_shown(part)))
         elif part["shouldUpdate"] is True and _text(part.get("summary")).strip():
-            found[name] = part["summary"]
+            found[name] = _text(part["summary"])
         elif part["shouldUpdate"] is True:
             skipped.append(Skipped(reason=f"section {name} has an empty summary", raw=_shown(part)))
     return found

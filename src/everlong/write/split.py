@@ -131,8 +131,8 @@ class SplitExtractor:
     def _ask(self, run: _Run, prompt: Prompt, asked: str, schema: Mapping[str, Any]) -> str:
         reply = self._model.complete(prompt.turns(asked), schema=schema)
         run.usage += reply.usage
-        run.raw.append(reply.text)
-        return reply.text
+        run.raw.append(text.clean(reply.text))
+        return run.raw[-1]
 
     def _read(self, run: _Run, message: Message, zone: str) -> None:
         shown = escaped(message.content, self._window, self._window // 2)
@@ -182,5 +182,5 @@ class SplitExtractor:
             if isinstance(summary, str) and summary.strip() and len(summary) >= _SHRINKS * len(present):
                 written[name] = summary
             else:
-                run.skipped.append(Skipped(reason=f"section {name} would lose what was known", raw=str(summary)[:200]))
+                run.skipped.append(Skipped(reason=f"section {name} would lose what was known", raw=repr(summary)[:200]))
         return written

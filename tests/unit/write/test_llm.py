@@ -57,7 +57,13 @@ def test_a_message_longer_than_the_window_is_sent_less_its_middle():
     said = batch("开头我住在杭州。" + "日志" * 50_000 + "最后我换了工作。", "and " * 240)
     found = LLMExtractor(model, window_tokens=500).extract(said)
     prompt = model.prompts[0][1].content
-    assert found.taken == 1 and prompt.count("left out") == 1 and "开头我住在杭州" in prompt and "最后我换了工作" in prompt and len(prompt) < 1000
+    assert (
+        found.taken == 1
+        and prompt.count("left out") == 1
+        and "开头我住在杭州" in prompt
+        and "最后我换了工作" in prompt
+        and len(prompt) < 1000
+    )
 
 
 @pytest.mark.parametrize("line_length", [0, 64, 76])
@@ -125,3 +131,12 @@ def test_rules_that_cannot_be_used_are_refused(tmp_path, content):
     (tmp_path / "update.md").write_bytes(content)
     with pytest.raises(ConfigError):
         LLMExtractor(ScriptedChatModel(), prompts=tmp_path)
+
+
+def test_what_no_store_can_keep_is_cleaned_away():
+    bad = "x\x00\ud800"
+    fact = {"content": bad, "quote": bad, "message": bad, "category": bad, "confidence": 0.9, "replaces": [bad]}
+    answer = {"newFacts": [fact], "factsToRemove": [bad], "user": {"topOfMind": {"shouldUpdate": True, "summary": bad}}}
+    found = LLMExtractor(ScriptedChatModel([json.dumps(answer)])).extract(batch("hello"))
+    assert "\x00" not in repr(found) and "ud800" not in repr([c.content for c in found.candidates])
+    str((found.candidates, found.sections, [s.raw for s in found.skipped])).encode()
