@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
-    from everlong.memory import Inbox, Memory, ScopedMemory, Status
+    from everlong.memory import Files, Inbox, Memory, ScopedMemory, Status
     from everlong.records import (
         Added,
         Context,
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
         ExtractionRecord,
         Fact,
         FactStatus,
+        FileInfo,
+        FileLines,
+        FileMatches,
         Job,
         MemoryFile,
         Message,
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
         Trace,
     )
 
-__all__ = ["AsyncInbox", "AsyncMemory", "AsyncScopedMemory"]
+__all__ = ["AsyncFiles", "AsyncInbox", "AsyncMemory", "AsyncScopedMemory"]
 
 T = TypeVar("T")
 _THREADS: Final = 16
@@ -98,6 +101,7 @@ class AsyncScopedMemory:
     def __init__(self, scoped: ScopedMemory, pool: _Pool) -> None:
         self.scope, self.by, self._scoped, self._run = scoped.scope, scoped.by, scoped, pool.run
         self.inbox = AsyncInbox(scoped.inbox, pool)
+        self.files = AsyncFiles(scoped.files, pool)
 
     async def add(self, messages: Iterable[Any], *, idempotency_key: str = "") -> Added:
         """Keeps what was said."""
@@ -178,18 +182,6 @@ class AsyncScopedMemory:
         """Sets sections and attributes of the profile."""
         return await self._run(self._scoped.update_profile, sections=sections, attributes=attributes, expected=expected)
 
-    async def file(self, path: str) -> MemoryFile:
-        """One memory file."""
-        return await self._run(self._scoped.file, path)
-
-    async def files(self, *, prefix: str = "/") -> tuple[MemoryFile, ...]:
-        """Memory files visible from here."""
-        return await self._run(self._scoped.files, prefix=prefix)
-
-    async def write_file(self, path: str, content: str | bytes, *, expected: int = 0) -> MemoryFile:
-        """Writes a memory file."""
-        return await self._run(self._scoped.write_file, path, content, expected=expected)
-
     async def jobs(self) -> tuple[Job, ...]:
         """Work that waits, runs or was parked."""
         return await self._run(self._scoped.jobs)
@@ -232,3 +224,60 @@ class AsyncInbox:
     async def reject(self, proposal_id: str, *, reason: str = "rejected in review") -> None:
         """Takes a proposal out."""
         await self._run(self._inbox.reject, proposal_id, reason=reason)
+
+
+class AsyncFiles:
+    """:class:`~everlong.memory.Files` for async code; each method means what its namesake there means."""
+
+    def __init__(self, files: Files, pool: _Pool) -> None:
+        self._files, self._run = files, pool.run
+
+    async def read(self, path: str, *, version: int | None = None) -> MemoryFile:
+        """A file, or one of its earlier versions."""
+        return await self._run(self._files.read, path, version=version)
+
+    async def lines(self, path: str, *, offset: int = 0, limit: int = 2000) -> FileLines:
+        """Some lines of a text file."""
+        return await self._run(self._files.lines, path, offset=offset, limit=limit)
+
+    async def list(self, prefix: str = "/") -> tuple[FileInfo, ...]:
+        """Files below a folder."""
+        return await self._run(self._files.list, prefix)
+
+    async def glob(self, glob: str, *, prefix: str = "/") -> tuple[FileInfo, ...]:
+        """Files that a glob names."""
+        return await self._run(self._files.glob, glob, prefix=prefix)
+
+    async def grep(
+        self, pattern: str, *, glob: str | None = None, prefix: str = "/", regex: bool = False, limit: int = 100
+    ) -> FileMatches:
+        """Lines that hold a text or match a pattern."""
+        return await self._run(self._files.grep, pattern, glob=glob, prefix=prefix, regex=regex, limit=limit)
+
+    async def write(
+        self, path: str, content: str | bytes, *, expected: int = 0, read_only: bool | None = None
+    ) -> MemoryFile:
+        """Writes a file over a version."""
+        return await self._run(self._files.write, path, content, expected=expected, read_only=read_only)
+
+    async def edit(
+        self, path: str, old: str, new: str, *, replace_all: bool = False, expected: int | None = None
+    ) -> MemoryFile:
+        """Replaces text in a file."""
+        return await self._run(self._files.edit, path, old, new, replace_all=replace_all, expected=expected)
+
+    async def delete(self, path: str, *, expected: int | None = None) -> None:
+        """Removes a file."""
+        await self._run(self._files.delete, path, expected=expected)
+
+    async def history(self, path: str, *, limit: int = 20) -> tuple[MemoryFile, ...]:
+        """The latest versions of a file."""
+        return await self._run(self._files.history, path, limit=limit)
+
+    async def diff(self, path: str, before: int, after: int | None = None) -> str:
+        """What changed between two versions."""
+        return await self._run(self._files.diff, path, before, after)
+
+    async def restore(self, path: str, version: int) -> MemoryFile:
+        """Writes an earlier version again."""
+        return await self._run(self._files.restore, path, version)

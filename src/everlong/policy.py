@@ -25,17 +25,23 @@ DECISIONS: Final = frozenset({"approve", "reject"})
 """Actions that decide over what an agent proposed, and so are never an agent's own."""
 
 
+FILE_CHANGES: Final = frozenset({"write_file", "edit_file", "delete_file", "restore_file"})
+"""Changes of memory files, which an agent may make to its own, shared by all whom it serves."""
+
+
 class OwnScope:
     """The default: users own their own scope, agents act for the user they serve, operators and the system may all.
 
     Memory that is wider than one user (an agent's, an organisation's) is read by everyone it covers, through the
-    scopes a question looks at, and written by operators only.
+    scopes a question looks at, and written by operators only; an agent keeps its own files, though.
     """
 
     def decide(self, by: Principal, action: str, scope: Scope) -> Decision:
         """Allows or denies ``action`` at ``scope`` to ``by``; every answer says why."""
         if by.role in {"operator", "system"}:
             return Decision(effect="allow", reason=f"{by.role}s may do everything")
+        if by.role == "agent" and action in FILE_CHANGES and not scope.user and scope.agent == by.id:
+            return Decision(effect="allow", reason="an agent keeps its own files")
         if not scope.user:
             return Decision(effect="deny", reason="memory of more than one user is an operator's to touch directly")
         if by.role == "user" and by.id != scope.user:

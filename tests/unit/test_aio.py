@@ -8,8 +8,8 @@ import inspect
 import pytest
 
 from everlong import AsyncMemory, Scope, open_memory
-from everlong.aio import AsyncInbox, AsyncScopedMemory
-from everlong.memory import Inbox, Memory, ScopedMemory
+from everlong.aio import AsyncFiles, AsyncInbox, AsyncScopedMemory
+from everlong.memory import Files, Inbox, Memory, ScopedMemory
 
 
 def _public(cls: type) -> dict[str, inspect.Signature]:
@@ -17,7 +17,10 @@ def _public(cls: type) -> dict[str, inspect.Signature]:
     return {name: inspect.signature(member) for name, member in members if not name.startswith("_")}
 
 
-@pytest.mark.parametrize(("core", "face"), [(ScopedMemory, AsyncScopedMemory), (Memory, AsyncMemory), (Inbox, AsyncInbox)])
+@pytest.mark.parametrize(
+    ("core", "face"),
+    [(ScopedMemory, AsyncScopedMemory), (Memory, AsyncMemory), (Inbox, AsyncInbox), (Files, AsyncFiles)],
+)
 def test_same_operations_with_the_same_parameters(core: type, face: type) -> None:
     mine = _public(core)
     for here_only in ("wake", "as_seen_by"):

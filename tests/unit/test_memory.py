@@ -129,14 +129,14 @@ def test_profile_and_files_with_versions(ann: ScopedMemory) -> None:
     with pytest.raises(InvalidInput):
         ann.update_profile(sections={"nope": "x"})
     assert "Bakes bread." in ann.context("anything").text
-    file = ann.write_file("/memories/AGENTS.md", "- 喜欢茶\n")
-    assert ann.file("/memories/AGENTS.md").content.decode() == "- 喜欢茶\n"
+    file = ann.files.write("/memories/AGENTS.md", "- 喜欢茶\n")
+    assert ann.files.read("/memories/AGENTS.md").content.decode() == "- 喜欢茶\n"
     with pytest.raises(Conflict):
-        ann.write_file("/memories/AGENTS.md", "other")
-    ann.write_file("/memories/AGENTS.md", "new", expected=file.version)
+        ann.files.write("/memories/AGENTS.md", "other")
+    ann.files.write("/memories/AGENTS.md", "new", expected=file.version)
     for path in ("x.md", "/a/../b", "/", "/a//b", "/a\\b", "/a\x00"):
         with pytest.raises(InvalidPath):
-            ann.write_file(path, "x")
+            ann.files.write(path, "x")
 
 
 def test_erase_removes_everything_of_one_user_only(memory: Memory, ann: ScopedMemory) -> None:
@@ -179,7 +179,6 @@ BAD = [
     ("fact", {"fact_id": "nope"}, NotFound),
     ("forget", {"fact_id": "'; DROP TABLE facts; --"}, NotFound),
     ("revise", {"fact_id": "x", "scope": "y"}, InvalidInput),
-    ("file", {"path": "/none"}, NotFound),
 ]
 
 

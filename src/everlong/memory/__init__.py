@@ -1,7 +1,8 @@
 """The façade: :class:`Memory` owns the parts, :class:`ScopedMemory` is what every agent, route and command touches."""
 
+from everlong.memory.files import Files
 from everlong.memory.inbox import Inbox
 from everlong.memory.memory import Memory, Parts, Status
 from everlong.memory.scoped import ScopedMemory
 
-__all__ = ["Inbox", "Memory", "Parts", "ScopedMemory", "Status"]
+__all__ = ["Files", "Inbox", "Memory", "Parts", "ScopedMemory", "Status"]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
+    from everlong.files.keeper import Keeper
     from everlong.protocols import Clock, Embedder, Index, Middleware, NewId, Store
     from everlong.read.reader import Reader
     from everlong.records import Recall
@@ -39,6 +40,7 @@ class Parts:
     writer: Writer
     reviewer: Reviewer
     reader: Reader
+    files: Keeper
     worker: Worker
     middleware: Sequence[Middleware]
     metrics: Metrics

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from everlong.errors import InvalidInput
+from everlong.memory.files import Files
 from everlong.memory.inbox import Inbox
 from everlong.middleware import compose
 from everlong.protocols import Call
-from everlong.records import MemoryFile, Principal, Query, Scope
-from everlong.text import clean
+from everlong.records import Principal, Query, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -51,8 +51,9 @@ class ScopedMemory:
     def __init__(self, memory: Memory, scope: Scope, by: Principal) -> None:
         self._memory, self.scope, self.by = memory, scope, by
 
-    def _run(self, action: str, operation: Callable[..., T], /, **arguments: Any) -> T:
-        call = Call(action=action, scope=self.scope, by=self.by, arguments=arguments)
+    def _run(self, action: str, operation: Callable[..., T], /, *, at: Scope | None = None, **arguments: Any) -> T:
+        """Runs one operation through the onion; ``at`` is the scope it touches (default: this one)."""
+        call = Call(action=action, scope=self.scope if at is None else at, by=self.by, arguments=arguments)
         result: T = compose(self._memory.parts.middleware, lambda inner: operation(**inner.arguments))(call)
         return result
 
@@ -72,6 +73,11 @@ class ScopedMemory:
     def inbox(self) -> Inbox:
         """What waits for review here."""
         return Inbox(self)
+
+    @property
+    def files(self) -> Files:
+        """Memory files visible from here."""
+        return Files(self)
 
     # ---------------------------------------------------------------------------------------------- conversation
 
@@ -267,7 +273,7 @@ class ScopedMemory:
     def _forget(self, **fields: Any) -> Fact:
         return self._writer.forget(self.scope, by=self.by, **fields)
 
-    # --------------------------------------------------------------------------------------------- profile, files
+    # ---------------------------------------------------------------------------------------------------- profile
 
     def profile(self) -> Profile:
         """The profile kept at this scope less its session; version 0 when there is none."""
@@ -300,34 +306,6 @@ class ScopedMemory:
 
     def _update_profile(self, **fields: Any) -> Profile:
         return self._writer.update_profile(self.scope, by=self.by, **fields)
-
-    def file(self, path: str) -> MemoryFile:
-        """The memory file at ``path``. Raises :class:`~everlong.errors.NotFound`."""
-        return self._run("file", self._file, path=path)
-
-    def _file(self, *, path: str) -> MemoryFile:
-        with self._store.read() as tx:
-            return tx.files.get(self.scope, path)
-
-    def files(self, *, prefix: str = "/") -> tuple[MemoryFile, ...]:
-        """Memory files visible from here below ``prefix``, by path."""
-        return self._run("files", self._files, prefix=prefix)
-
-    def _files(self, *, prefix: str) -> tuple[MemoryFile, ...]:
-        with self._store.read() as tx:
-            return tx.files.list(self.scope, prefix=prefix)
-
-    def write_file(self, path: str, content: str | bytes, *, expected: int = 0) -> MemoryFile:
-        """Writes a file at this scope less its session; ``expected`` is the version it replaces, 0 for a new file.
-
-        Raises:
-            InvalidPath: the path is not absolute or leaves its root. Conflict: its version is not ``expected``.
-        """
-        data = clean(content).encode() if isinstance(content, str) else content
-        return self._run("write_file", self._write_file, path=path, content=data, expected=expected)
-
-    def _write_file(self, **fields: Any) -> MemoryFile:
-        return self._writer.write_file(self.scope, by=self.by, **fields)
 
     # -------------------------------------------------------------------------------------------- jobs, audit, end
 

@@ -13,7 +13,6 @@ from everlong.errors import (
     Conflict,
     EmptyText,
     InvalidInput,
-    InvalidPath,
     InvalidScope,
     Overloaded,
     TooLarge,
@@ -29,7 +28,6 @@ from everlong.records import (
     Extraction,
     Fact,
     Job,
-    MemoryFile,
     Message,
     Principal,
     Profile,
@@ -348,26 +346,6 @@ class Writer:
             counts = tx.erase(scope)
             self._applier.journal(tx, scope, by, "erase", payload={"counts": counts})
         return counts
-
-    def write_file(self, scope: Scope, *, by: Principal, path: str, content: bytes, expected: int) -> MemoryFile:
-        """Writes one version of a memory file. See :meth:`everlong.memory.ScopedMemory.write_file`."""
-        now = self._clock()
-        file = MemoryFile(scope=scope.home, path=_path(path), content=content, created_at=now, updated_at=now)
-        with self._store.write() as tx:
-            stored = tx.files.put(file, expected=expected)
-            self._applier.journal(
-                tx, scope.home, by, "write_file", kind="file", target=path, before=expected, after=stored.version
-            )
-        return stored
-
-
-def _path(path: str) -> str:
-    parts = path.split("/")
-    bad = not path.startswith("/") or any(part in {"", ".", ".."} for part in parts[1:])
-    if bad or "\\" in path or any(ord(c) < ord(" ") for c in path):
-        msg = f"file path {path!r} must be absolute, such as /memories/AGENTS.md, without . or .. or empty parts"
-        raise InvalidPath(msg)
-    return path
 
 
 def _pin(changes: ChangeSet) -> ChangeSet:

@@ -424,7 +424,7 @@ def test_every_other_door(ann: ScopedMemory) -> None:
     assert (revised.content, revised.metadata) == ("密码：[redacted: password]", {"token": "[redacted: key]"})
     assert ann.forget(revised.id, reason="my pin is 4821").reason == "my pin is [redacted: code]"
     assert ann.update_profile(attributes={"password": "hunter2"}).attributes == {"password": "[redacted: password]"}
-    assert ann.write_file("/notes.md", "redis://:s3cret9@host/0").content == b"redis://:[redacted: password]@host/0"
+    assert ann.files.write("/notes.md", "redis://:s3cret9@host/0").content == b"redis://:[redacted: password]@host/0"
     assert (
         ann.add(
             [
