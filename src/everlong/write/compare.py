@@ -110,7 +110,11 @@ class Meaning:
         mine, theirs = set(words_of(self.plain)), set(words_of(other.plain))
         if self.names - theirs or other.names - mine:
             return True
-        return _swapped(self.plain, other.plain)
+        return self._roles(other) != other._roles(self) or _swapped(self.plain, other.plain)
+
+    def _roles(self, other: Meaning) -> list[str]:
+        """The names that either statement knows as such, in order: Tom manages Ann, Ann manages Tom."""
+        return [word for word in words_of(self.plain) if word in self.names | other.names]
 
     def overlap(self, other: Meaning) -> float:
         """Share of this statement's words, 0 to 1, that stand in the other."""
