@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from threading import Condition, get_ident, local
 from time import monotonic
@@ -110,6 +111,7 @@ class SqlStore:
         self._driver = driver
         self._clock = clock
         self._new_id = new_id
+        self._process = os.getpid()
         self._writers: set[int] = set()
         self._changed = Condition()
         self._news = 0
@@ -122,13 +124,13 @@ class SqlStore:
 
     @contextmanager
     def read(self) -> Iterator[Unit]:
-        self._refuse_nested("read")
+        self._check("read")
         with self._driver.reading() as cursor:
             yield self._unit(cursor)
 
     @contextmanager
     def write(self) -> Iterator[Unit]:
-        self._refuse_nested("write")
+        self._check("write")
         thread = get_ident()
         self._writers.add(thread)
         try:
@@ -156,11 +158,14 @@ class SqlStore:
             self._changed.notify_all()
 
     def close(self) -> None:
-        self._driver.close()
+        if self._process == os.getpid():
+            self._driver.close()
 
     def _unit(self, cursor: Any) -> Unit:
         return Unit(Work(cursor, self._driver.compiler), self._clock, self._new_id, self._driver.scrub)
 
-    def _refuse_nested(self, what: str) -> None:
+    def _check(self, what: str) -> None:
+        if self._process != os.getpid():
+            raise StoreError("this store was opened before a fork and belongs to the parent: open it anew in the child")
         if get_ident() in self._writers:
             raise StoreError(f"this thread is inside write() already: use that transaction instead of a new {what}()")

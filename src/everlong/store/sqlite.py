@@ -11,6 +11,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
 from sqlalchemy import create_engine
 from sqlalchemy.dialects.sqlite import dialect
@@ -87,6 +88,7 @@ class Sqlite:
             self._writer = self._connect()
             self._prepare()
             self._clean()
+        _fork_between_turns(ref(self))
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
@@ -193,6 +195,16 @@ class Sqlite:
                 if held:
                     held.close()
 
+    def before_fork(self) -> None:
+        """Waits for a turn, so that no child inherits the lock among processes and holds it as long as it lives."""
+        self._turns.enter()
+        if self._batch:
+            self._end(self._batch)
+
+    def after_fork(self) -> None:
+        """Goes on."""
+        self._turns.leave()
+
     def scrub(self) -> None:
         self._unclean, self._readers_wait = self._path is not None, READERS
 
@@ -295,6 +307,23 @@ class Sqlite:
                 connection.commit()
         except SQLAlchemyError as error:
             raise migrate.ours(error, translate) from error
+
+
+def _fork_between_turns(found: ref[Sqlite]) -> None:
+    held: list[Sqlite] = []
+
+    def before() -> None:
+        driver = found()
+        if driver:
+            driver.before_fork()
+            held.append(driver)
+
+    def after() -> None:
+        if held:
+            held.pop().after_fork()
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=before, after_in_parent=after, after_in_child=after)
 
 
 def _check_place(path: Path) -> None:
