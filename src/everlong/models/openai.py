@@ -126,6 +126,19 @@ class OpenAIChat:
             raise _translated(self.name, error) from error
 
     def _reply(self, answer: Any) -> ChatReply:
+        spent = getattr(answer, "usage", None)
+        usage = Usage(
+            calls=1,
+            input_tokens=(spent.prompt_tokens or 0) if spent else 0,
+            output_tokens=(spent.completion_tokens or 0) if spent else 0,
+        )
+        try:
+            return ChatReply(text=self._content(answer), usage=usage, model=answer.model or self.name)
+        except ModelError as error:
+            error.usage = usage
+            raise
+
+    def _content(self, answer: Any) -> str:
         choices = getattr(answer, "choices", None)
         if not choices:
             raise ModelError(f"{self.name}: the endpoint answered without choices; is base_url right (…/v1)?")
@@ -135,13 +148,8 @@ class OpenAIChat:
         _check_finish(self.name, choice.finish_reason)
         if not choice.message.content:
             raise ModelError(f"{self.name}: the answer is empty")
-        spent = answer.usage
-        usage = Usage(
-            calls=1,
-            input_tokens=(spent.prompt_tokens or 0) if spent else 0,
-            output_tokens=(spent.completion_tokens or 0) if spent else 0,
-        )
-        return ChatReply(text=choice.message.content, usage=usage, model=answer.model or self.name)
+        content: str = choice.message.content
+        return content
 
 
 class OpenAIEmbedder:

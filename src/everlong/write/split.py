@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SplitExtractor"]
 
+_MOST_FACTS: Final = 5
+_LONGEST: Final = 300
+"""Facts in one message, and characters in each: a small model that is not held to an end repeats itself for ever."""
 _MOST_PAIRS: Final = 3
 """Known facts that one new fact is compared with."""
 _IN_FACT: Final = 150
@@ -47,7 +50,7 @@ _RELATION: Final[Mapping[str, Any]] = {
 }
 _SUMMARY: Final[Mapping[str, Any]] = {
     "type": "object",
-    "properties": {"summary": {"type": "string"}},
+    "properties": {"summary": {"type": "string", "maxLength": 1000}},
     "required": ["summary"],
     "additionalProperties": False,
 }
@@ -55,15 +58,15 @@ _SUMMARY: Final[Mapping[str, Any]] = {
 
 def _facts_schema(categories: Sequence[str]) -> Mapping[str, Any]:
     fact = {
-        "quote": {"type": "string"},
-        "content": {"type": "string"},
+        "quote": {"type": "string", "maxLength": _LONGEST},
+        "content": {"type": "string", "maxLength": _LONGEST},
         "category": {"type": "string", "enum": list(categories)},
         "confidence": {"type": "number"},
     }
     item = {"type": "object", "properties": fact, "required": list(fact), "additionalProperties": False}
     return {
         "type": "object",
-        "properties": {"facts": {"type": "array", "items": item}},
+        "properties": {"facts": {"type": "array", "items": item, "maxItems": _MOST_FACTS}},
         "required": ["facts"],
         "additionalProperties": False,
     }
