@@ -3,12 +3,14 @@ even when a worker in another process is in the middle of a model call about it.
 
 from __future__ import annotations
 
+from threading import Event
 from typing import TYPE_CHECKING
 
 import pytest
 
 from everlong import Scope
-from tests.durability.gated import OPERATOR, elsewhere, facts, opened, settle
+from everlong.config import Settings, build
+from tests.durability.gated import OPERATOR, Echo, Gate, elsewhere, facts, opened, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,6 +78,26 @@ def test_a_fence_with_nothing_after_it_leaves_nothing(url: str, fence: Callable[
         assert talk.sessions().items == ()
         assert talk.profile().version == 0
         assert talk.extractions().items == ()
+
+
+@pytest.mark.parametrize("fence", ERASED.values(), ids=ERASED)
+def test_what_is_said_after_an_erasure_is_read_by_one_model_call(
+    sqlite_url: str, fence: Callable[[Memory], object]
+) -> None:
+    gate = Gate(Event(), Event())
+    echo = Echo(gate)
+    settings = Settings(url=sqlite_url, embedder="none", worker="thread")
+    with build(settings, extractor=echo) as memory:
+        memory.at(TALK).add([("user", BEFORE[0])])
+        memory.at(TALK).flush()
+        assert gate.asked.wait(20)
+        fence(memory)
+        gate.answer.set()
+        memory.at(TALK).add([("user", AFTER[0])])
+        settle(memory)
+        assert memory.parts.worker.stop(10)
+        assert facts(memory, TALK) == [AFTER[0]]
+        assert echo.calls == 2
 
 
 def test_clearing_one_conversation_leaves_the_others_and_the_facts(sqlite_url: str) -> None:

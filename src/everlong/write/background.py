@@ -146,11 +146,21 @@ class Background:
             try:
                 self._land(job, state, batch, asked)
             except Conflict as conflict:
-                if attempt == _ATTEMPTS:
+                lost = not self._holds(job)
+                if lost or attempt == _ATTEMPTS:
                     self._record(state, self._recorded(asked, error=f"Conflict: {conflict}"))
+                if lost:
+                    return
+                if attempt == _ATTEMPTS:
                     raise
             else:
                 return
+
+    def _holds(self, job: Job) -> bool:
+        """Whether the job is still ours: it is not once its scope was erased, or another worker took it over."""
+        with self._store.read() as tx:
+            running = tx.jobs.list(job.scope, state="running")
+        return any((j.id, j.worker, j.attempts) == (job.id, job.worker, job.attempts) for j in running)
 
     def _over_the_day(self, job: Job) -> bool:
         """Whether the day's tokens are used up; the job then waits for the next day, at no attempt."""
