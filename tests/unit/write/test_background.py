@@ -7,8 +7,10 @@ import pytest
 from everlong import Scope
 from everlong.config import Settings, build
 from everlong.errors import ModelError
+from everlong.models.openai import OpenAIChat
 from everlong.records import Extraction, Usage
 from everlong.testing.fakes import CountingIds, FakeClock, ScriptedChatModel, TableEmbedder
+from everlong.testing.model_server import Fault, ModelServer
 
 SESSION = Scope(user="ann", session="s1")
 NOTHING = '{"newFacts": []}'
@@ -210,3 +212,25 @@ def test_vectors_are_made_once_for_all_that_lacks_them(opened):
         assert not tx.messages.unembedded(SESSION.home, embedder.model, limit=9)
         assert not tx.facts.unembedded(SESSION.home, embedder.model, limit=9)
     assert sorted(embedder.embedded) == ["I love tea", "我喜欢爬山"]
+
+
+@pytest.mark.parametrize("fault", [Fault(truncate=True), Fault(refuse="no")])
+def test_an_answer_that_cannot_be_used_is_still_paid_for(opened, fault):
+    with ModelServer() as server:
+        server.fail(fault)
+        memory = opened(OpenAIChat("stub", base_url=server.url, api_key="none"))
+        ann = memory.at(SESSION)
+        ann.add([("user", "我喜欢茶")])
+        memory.drain()
+        (record,) = ann.extractions().items
+    assert record.error.startswith("ModelError") and record.usage.calls == 1 and record.usage.input_tokens > 0
+
+
+def test_extraction_may_have_a_model_of_its_own(opened):
+    with ModelServer() as server:
+        memory = opened(base_url=server.url, api_key="none", model="openai:large", extraction_model="openai:small")
+        ann = memory.at(SESSION)
+        ann.add([("user", "我喜欢茶")])
+        memory.drain()
+        assert [body["model"] for _, body in server.requests] == ["small"]
+        assert ann.extractions().items[0].extractor == "llm:small"
