@@ -241,7 +241,10 @@ def test_a_candidate_holds_from_when_it_says() -> None:
     ("text", "contents"),
     [
         ("我叫小周，很高兴认识你。\nAI: 你好，我是你的助手，我喜欢聊天。", ["我叫小周"]),
-        ("I live in Oslo.\nAssistant: I like Oslo too, I work there.\nMe: I own a boat", ["I live in Oslo", "I own a boat"]),
+        (
+            "I live in Oslo.\nAssistant: I like Oslo too, I work there.\nMe: I own a boat",
+            ["I live in Oslo", "I own a boat"],
+        ),
         ("我喜欢游泳\n助手：我没有身体\n我：我每天跑步", ["我喜欢游泳"]),
     ],
 )
