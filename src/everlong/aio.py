@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
-    from everlong.memory import Files, Inbox, Memory, ScopedMemory, Status
+    from everlong.memory import Files, Inbox, Memory, ScopedMemory, SkillShelf, Status
     from everlong.records import (
         Added,
         Context,
@@ -40,10 +40,12 @@ if TYPE_CHECKING:
         Remembered,
         Scope,
         Session,
+        Skill,
+        Skills,
         Trace,
     )
 
-__all__ = ["AsyncFiles", "AsyncInbox", "AsyncMemory", "AsyncScopedMemory"]
+__all__ = ["AsyncFiles", "AsyncInbox", "AsyncMemory", "AsyncScopedMemory", "AsyncSkillShelf"]
 
 T = TypeVar("T")
 _THREADS: Final = 16
@@ -102,6 +104,7 @@ class AsyncScopedMemory:
         self.scope, self.by, self._scoped, self._run = scoped.scope, scoped.by, scoped, pool.run
         self.inbox = AsyncInbox(scoped.inbox, pool)
         self.files = AsyncFiles(scoped.files, pool)
+        self.skills = AsyncSkillShelf(scoped.skills, pool)
 
     async def add(self, messages: Iterable[Any], *, idempotency_key: str = "") -> Added:
         """Keeps what was said."""
@@ -281,3 +284,29 @@ class AsyncFiles:
     async def restore(self, path: str, version: int) -> MemoryFile:
         """Writes an earlier version again."""
         return await self._run(self._files.restore, path, version)
+
+
+class AsyncSkillShelf:
+    """:class:`~everlong.memory.SkillShelf` for async code; each method means what its namesake there means."""
+
+    def __init__(self, shelf: SkillShelf, pool: _Pool) -> None:
+        self._shelf, self._run = shelf, pool.run
+
+    async def list(self) -> Skills:
+        """Name and description of every skill, and which are broken."""
+        return await self._run(self._shelf.list)
+
+    async def load(self, name: str) -> Skill:
+        """One skill in full."""
+        return await self._run(self._shelf.load, name)
+
+    async def write(
+        self, name: str, *, description: str, body: str, expected: int = 0, folder: str = "/skills/"
+    ) -> Skill:
+        """Writes a skill over a version."""
+        write = self._shelf.write
+        return await self._run(write, name, description=description, body=body, expected=expected, folder=folder)
+
+    async def block(self, *, budget: int = 1000) -> str:
+        """The list of skills as a block for a prompt."""
+        return await self._run(self._shelf.block, budget=budget)

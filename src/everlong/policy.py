@@ -17,7 +17,7 @@ __all__ = ["READS", "OwnScope", "guard"]
 
 READS: Final = frozenset(
     {"recall", "context", "explain", "facts", "fact", "history", "profile", "messages", "sessions", "journal"}
-    | {"files", "file", "jobs", "proposals", "extractions", "extraction"}
+    | {"files", "file", "jobs", "proposals", "extractions", "extraction", "skills"}
 )
 """Actions that change nothing; all others write."""
 

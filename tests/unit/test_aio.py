@@ -8,8 +8,8 @@ import inspect
 import pytest
 
 from everlong import AsyncMemory, Scope, open_memory
-from everlong.aio import AsyncFiles, AsyncInbox, AsyncScopedMemory
-from everlong.memory import Files, Inbox, Memory, ScopedMemory
+from everlong.aio import AsyncFiles, AsyncInbox, AsyncScopedMemory, AsyncSkillShelf
+from everlong.memory import Files, Inbox, Memory, ScopedMemory, SkillShelf
 
 
 def _public(cls: type) -> dict[str, inspect.Signature]:
@@ -19,7 +19,13 @@ def _public(cls: type) -> dict[str, inspect.Signature]:
 
 @pytest.mark.parametrize(
     ("core", "face"),
-    [(ScopedMemory, AsyncScopedMemory), (Memory, AsyncMemory), (Inbox, AsyncInbox), (Files, AsyncFiles)],
+    [
+        (ScopedMemory, AsyncScopedMemory),
+        (Memory, AsyncMemory),
+        (Inbox, AsyncInbox),
+        (Files, AsyncFiles),
+        (SkillShelf, AsyncSkillShelf),
+    ],
 )
 def test_same_operations_with_the_same_parameters(core: type, face: type) -> None:
     mine = _public(core)

@@ -4,5 +4,6 @@ from everlong.memory.files import Files
 from everlong.memory.inbox import Inbox
 from everlong.memory.memory import Memory, Parts, Status
 from everlong.memory.scoped import ScopedMemory
+from everlong.memory.skills import SkillShelf
 
-__all__ = ["Files", "Inbox", "Memory", "Parts", "ScopedMemory", "Status"]
+__all__ = ["Files", "Inbox", "Memory", "Parts", "ScopedMemory", "SkillShelf", "Status"]

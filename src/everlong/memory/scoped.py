@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from everlong.errors import InvalidInput
 from everlong.memory.files import Files
 from everlong.memory.inbox import Inbox
+from everlong.memory.skills import SkillShelf
 from everlong.middleware import compose
 from everlong.protocols import Call
 from everlong.records import Principal, Query, Scope
@@ -78,6 +79,11 @@ class ScopedMemory:
     def files(self) -> Files:
         """Memory files visible from here."""
         return Files(self)
+
+    @property
+    def skills(self) -> SkillShelf:
+        """Procedures visible from here, loaded on demand."""
+        return SkillShelf(self)
 
     # ---------------------------------------------------------------------------------------------- conversation
 
