@@ -134,7 +134,7 @@ class Background:
         """
         asked: _Asked | None = None
         for attempt in range(1, _ATTEMPTS + 1):
-            state, batch = self._read_batch(job.scope)
+            state, batch = self._read_batch(job)
             if state is None or not batch.messages:
                 with self._store.write() as tx:
                     tx.jobs.done(job)
@@ -219,11 +219,14 @@ class Background:
         )
         tx.jobs.put(rest, latest=now)
 
-    def _read_batch(self, session: Scope) -> tuple[Session | None, Batch]:
+    def _read_batch(self, job: Job) -> tuple[Session | None, Batch]:
+        """What is new in a conversation. Each further attempt reads half as much: an answer that was cut off, or that a
+        single message spoils, would else fail for ever and hold up what was said after it."""
+        session, most = job.scope, max(_BATCH >> max(job.attempts - 1, 0), 1)
         with self._store.read() as tx:
             state = tx.sessions.get(session)
             done = state.extracted if state else 0
-            messages = tx.messages.after(session, done, limit=_BATCH)
+            messages = tx.messages.after(session, done, limit=most)
             context = tx.messages.tail(session, limit=_CONTEXT, before=messages[0].position) if messages else ()
             batch = Batch(
                 scope=session,

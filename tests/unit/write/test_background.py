@@ -1,5 +1,6 @@
 """What the tasks do with a conversation: once in effect, at a bounded cost, with a record of each attempt."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,6 +9,7 @@ from everlong import Scope
 from everlong.config import Settings, build
 from everlong.errors import ModelError
 from everlong.models.openai import OpenAIChat
+from everlong.protocols import ChatReply
 from everlong.records import Extraction, Usage
 from everlong.testing.fakes import CountingIds, FakeClock, ScriptedChatModel, TableEmbedder
 from everlong.testing.model_server import Fault, ModelServer
@@ -234,3 +236,25 @@ def test_extraction_may_have_a_model_of_its_own(opened):
         memory.drain()
         assert [body["model"] for _, body in server.requests] == ["small"]
         assert ann.extractions().items[0].extractor == "llm:small"
+
+
+class Brief:
+    """A model whose answer to more than three messages is cut off."""
+
+    name = "brief"
+
+    def complete(self, turns, *, schema=None):
+        if len(re.findall(r"^m\d+ ", turns[-1].content, re.MULTILINE)) > 3:
+            raise ModelError("the answer was cut off at the token limit")
+        return ChatReply(text=NOTHING, usage=Usage(calls=1))
+
+
+def test_an_answer_that_grows_too_long_is_asked_for_in_smaller_parts(opened, clock):
+    memory = opened(Brief())
+    ann = memory.at(SESSION)
+    added = ann.add([("user", f"我的第{n}个愿望是去看海") for n in range(12)])
+    for _ in range(30):
+        memory.drain()
+        clock.advance(3600)
+    records = [r for r in ann.extractions().items[::-1] if not r.error]
+    assert [i for r in records for i in r.messages] == list(added.message_ids) and not ann.jobs()
