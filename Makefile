@@ -63,6 +63,7 @@ check: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(PY) bench/latency.py
 	$(PY) bench/store_overhead.py
+	$(PY) bench/capture.py
 	@if [ -n "$$EVERLONG_BENCH_DATA" ]; then $(PY) bench/recall.py; \
 	else echo 'recall needs data: set EVERLONG_BENCH_DATA, see bench/README.md'; fi
 
