@@ -1,4 +1,5 @@
-"""From what is remembered to a block for a prompt: pure, never over budget, whole sentences and whole facts only.
+"""From what is remembered to a block for a prompt: pure, never over budget, whole sentences and whole facts only; of a
+turn that is too long, its beginning and its end.
 
 The block is data inside a prompt that others wrote parts of: nothing in it can close the block, open another or look
 like a turn of the conversation. What is stored stays as it was; only the copy in the block is neutralised.
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from everlong.protocols import TokenCounter
     from everlong.records import Hit, Profile
 
-__all__ = ["compose", "neutral"]
+__all__ = ["compose", "neutral", "shortened"]
 
 _LABELS: Final = {
     "workContext": "Work", "personalContext": "Personal", "topOfMind": "Current Focus",
@@ -34,6 +35,10 @@ _STABLE_SHARE: Final = 0.5
 """Most of the budget that the profile takes, whatever the question: else long summaries starve the facts."""
 _FACT_SHARE: Final = 0.6
 """Most of what the profile leaves that facts take while there is conversation to show."""
+_TURN_SHARE: Final = 0.25
+"""Most of the room for conversation that one turn takes: a pasted log must not push out what was said after it."""
+_LONGEST_TOKEN: Final = 8
+"""Characters a token has at most, about: longer texts need no counting to be too long."""
 _NO_ROOM: Final = "over budget"
 
 _TAG: Final = re.compile(r"[<＜﹤](\s*[/!?A-Za-z_][^<>＜＞]*)[>＞﹥]?")
@@ -143,7 +148,7 @@ def _profile(profiles: Sequence[Profile], block: _Block) -> _Block:
     for index, (name, text) in enumerate(waiting):
         share = block.room // (len(waiting) - index)
         title = _TITLES[SECTIONS[name]]
-        line = _shortened(f"- {_LABELS[name]}: ", text, share - block.counter(title) - 3, block.counter)
+        line = _sentences(f"- {_LABELS[name]}: ", text, share - block.counter(title) - 3, block.counter)
         if line != f"- {_LABELS[name]}: {text}":
             block.omitted.append(Omitted(what=f"section {name}", reason="shortened to its share of the budget"))
         if line:
@@ -151,7 +156,7 @@ def _profile(profiles: Sequence[Profile], block: _Block) -> _Block:
     return block
 
 
-def _shortened(label: str, text: str, room: int, counter: TokenCounter) -> str:
+def _sentences(label: str, text: str, room: int, counter: TokenCounter) -> str:
     """As many whole sentences as fit; empty if not even the first does."""
     kept = ""
     for _, end in sentences(text):
@@ -174,16 +179,32 @@ def _facts(facts: Iterable[Fact], at: datetime | None, block: _Block) -> _Block:
 
 def _conversation(recalled: Sequence[Message], recent: Sequence[Message], block: _Block) -> _Block:
     """Recalled turns by relevance, then as many of the latest as fit, shown oldest first."""
+    most = int(block.room * _TURN_SHARE)
     for message in recalled:
-        block.add(_turn(message), f"message {message.id}", "Earlier conversation:")
+        block.add(_turn(message, most, block.counter), f"message {message.id}", "Earlier conversation:")
     latest = _Block(block.counter, block.room - block.counter("Recent conversation:\n") - 1)
     for message in reversed(recent):
-        latest.add(_turn(message), f"message {message.id}")
+        latest.add(_turn(message, most, block.counter), f"message {message.id}")
     block.omitted.extend(latest.omitted)
     if latest.lines:
         block.lines += ["Recent conversation:", *reversed(latest.lines)]
     return block
 
 
-def _turn(message: Message) -> str:
-    return f"- [{message.created_at:%Y-%m-%d} {neutral(message.speaker or message.role)}] {neutral(message.content)}"
+def _turn(message: Message, most: int, counter: TokenCounter) -> str:
+    said = shortened(message.content, most, counter)
+    return f"- [{message.created_at:%Y-%m-%d} {neutral(message.speaker or message.role)}] {neutral(said)}"
+
+
+def shortened(text: str, tokens: int, counter: TokenCounter) -> str:
+    """``text`` if it has at most about ``tokens`` tokens, else its beginning and its end with " […] " between."""
+    size = tokens * _LONGEST_TOKEN
+    if len(text) <= size and counter(text) <= tokens:
+        return text
+    size = min(size, len(text) - 1)
+    while size > 0:
+        kept = f"{text[: size * 2 // 3]} […] {text[len(text) - size // 3 :]}"
+        if counter(kept) <= tokens:
+            return kept
+        size = size * 3 // 4
+    return ""

@@ -157,6 +157,6 @@ _RULES: Final[tuple[tuple[re.Pattern[str], Rule], ...]] = tuple(
         (r"\b(?P<which>last|this) (?P<unit>weekend|week|month|year)\b", _period),
         (r"(?P<which>上个|上|这个|这|本)(?P<unit>周末|周|星期|礼拜|月)", _period),
         (r"今年|去年|前年", _this_year),
-        (r"\b(?P<year>(?:19|20)\d\d)(?=\b|年)", _year),
+        (r"(?<![-/.\d])\b(?P<year>(?:19|20)\d\d)(?=\b|年)(?![-/.]\d)", _year),
     )
 )

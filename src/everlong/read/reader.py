@@ -11,7 +11,7 @@ import numpy as np
 
 from everlong import text as words
 from everlong.errors import EmptyText, ModelError
-from everlong.read.compose import compose
+from everlong.read.compose import compose, shortened
 from everlong.read.dates import dates_in
 from everlong.read.features import owners
 from everlong.read.question import asks_time, last_turn, views, without_names
@@ -154,9 +154,11 @@ class Reader:
         return [message for message in here if message.created_at >= since]
 
     def _within(self, messages: Sequence[Message], tokens: int) -> list[Message]:
+        """The latest that fit; one that is too long counts as what is shown of it."""
         kept: list[Message] = []
+        most = tokens // 4
         for message in reversed(messages):
-            tokens -= self._counter(message.content)
+            tokens -= self._counter(shortened(message.content, most, self._counter))
             if tokens < 0:
                 break
             kept.append(message)

@@ -37,6 +37,9 @@ _DTYPES: Final[dict[str, type]] = {
     "question": np.bool_,
     "confidence": np.float32,
 }
+_PRIOR: Final = 50
+"""Rows without any term that coverage imagines beside the real ones: of a handful of rows none can show which words are
+rare, and the words that none holds would weigh ten times those that one does."""
 _UNIT_TOLERANCE: Final = 1e-3
 _UNTHREADED: Final = 8192
 """Numbers in a matrix up to which OpenBLAS uses no threads for a matrix-vector product (its limit is 9216)."""
@@ -338,7 +341,7 @@ class BucketCorpus:
         """Share, 0 to 1, of the question's distinct terms found in each row, weighted by their idf here."""
         scores = np.zeros(self.size, np.float32)
         hashes, found = self._find(terms)
-        weights = self._idf(len(hashes), found)
+        weights = self._idf(len(hashes), found, prior=_PRIOR)
         total = sum(weights)
         for part, postings, places in self._parts(scores, found):
             for weight, place in zip(weights, places, strict=True):
@@ -349,9 +352,9 @@ class BucketCorpus:
         hashes = np.array([hash_term(term) for term in dict.fromkeys(terms)], np.uint64)
         return hashes, [bucket.postings.find(hashes) for bucket in self._buckets]
 
-    def _idf(self, distinct: int, found: list[list[slice]]) -> list[float]:
+    def _idf(self, distinct: int, found: list[list[slice]], prior: int = 0) -> list[float]:
         held = (sum(places[term].stop - places[term].start for places in found) for term in range(distinct))
-        return [log1p((self.size - rows + 0.5) / (rows + 0.5)) for rows in held]
+        return [log1p((self.size + prior - rows + 0.5) / (rows + 0.5)) for rows in held]
 
     def _parts(
         self, scores: NDArray[np.float32], found: list[list[slice]]

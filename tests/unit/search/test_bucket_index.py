@@ -113,11 +113,12 @@ def test_bm25_over_several_buckets_uses_the_frequencies_of_all(shelf: Any, index
 
 
 def test_coverage_is_the_idf_share_of_terms_found(shelf: Any, index: Index) -> None:
-    """Rare terms weigh more; words that no row has count against every row; repeats count once."""
+    """Rare terms weigh more; words that no row has count against every row; repeats count once. Fifty blank rows are
+    imagined beside the real ones."""
     for number, text in enumerate(["apple pear", "apple", "plum"]):
         shelf.put(ANN, f"f{number}", text)
     corpus = index.corpus(shelf, ANN, "fact")
-    apple, pear, absent = (log1p((3 - df + 0.5) / (df + 0.5)) for df in (2, 1, 0))
+    apple, pear, absent = (log1p((53 - df + 0.5) / (df + 0.5)) for df in (2, 1, 0))
     got = corpus.coverage(terms("apple apple pear zebra"))
     total = apple + pear + absent
     np.testing.assert_allclose(got, [(apple + pear) / total, apple / total, 0], rtol=1e-5)

@@ -1,0 +1,47 @@
+"""What a question is made of."""
+
+from __future__ import annotations
+
+import pytest
+
+from everlong.read.question import asks_time, last_turn, views, without_names
+
+
+@pytest.mark.parametrize(
+    ("question", "time"),
+    [
+        ("When did Ann move?", True),
+        ("How long have I had the dog?", True),
+        ("What year was it?", True),
+        ("我什么时候搬的家？", True),
+        ("几月份开学", True),
+        ("哪一年认识的", True),
+        ("What did Ann buy?", False),
+        ("Whenever", False),
+        ("我买了什么", False),
+        ("哪里有猫", False),
+    ],
+)
+def test_a_question_for_a_time_is_known(question: str, time: bool) -> None:
+    assert asks_time(question) is time
+
+
+def test_names_leave_a_question_in_both_languages() -> None:
+    assert without_names("What did Ann's sister say to ann?", ["Ann"]) == "What did sister say to ?"
+    assert without_names("李雷喜欢什么书", ["李雷"]) == "喜欢什么书"
+    assert without_names("Annabel sings", ["Ann"]) == "Annabel sings"
+    assert without_names("Ann: hi\nBob: where is it", ["Ann"]) == ": hi\nBob: where is it"
+
+
+@pytest.mark.parametrize("question", ["Ann?", "李雷呢", "Who is Ann?"])
+def test_a_question_of_names_alone_keeps_them(question: str) -> None:
+    assert without_names(question, ["Ann", "李雷"]) == question
+
+
+def test_a_piece_of_conversation_is_seen_from_several_sides() -> None:
+    assert views("one line") == ["one line"]
+    assert views("two\nlines") == ["two\nlines"]
+    talk = "甲：一\n乙：二\n\n甲：三\n乙：四"
+    assert views(talk) == [talk, "甲：一", "乙：二\n甲：三\n乙：四", "乙：四"]
+    assert last_turn(talk) == "乙：四"
+    assert last_turn("two\nlines") == "two\nlines"

@@ -1,0 +1,170 @@
+"""What is found, in which order, and what is left out."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from everlong.errors import EmptyText, InvalidInput, ModelError
+from everlong.protocols import Calibration
+from everlong.records import Hit, Query, Scope
+from everlong.testing.fakes import TableEmbedder
+from tests.unit.read.desk import ANN, NOW, Desk
+
+
+def test_an_answer_is_found_by_its_question() -> None:
+    desk = Desk()
+    for line in ("Nice weather.", "Which gym do you go to?", "The one on Elm Street.", "Great.", "Bye."):
+        desk.say(line, speaker=("Ann", "Bob")[len(line) % 2])
+    assert "The one on Elm Street." in desk.found("which gym?", min_score=0.0, limit=2)
+
+
+@pytest.mark.parametrize(
+    ("turns", "question", "answer"),
+    [
+        (["I love the cello.", "We bought a cello yesterday.", "A cello is loud."], "When was the cello bought?", 1),
+        (["大提琴很好听。", "我昨天买了大提琴。", "大提琴声音很大。"], "大提琴是什么时候的事？", 1),
+    ],
+)
+def test_a_question_for_a_time_finds_the_turn_that_tells_one(turns: list[str], question: str, answer: int) -> None:
+    desk = Desk()
+    for turn in turns:
+        desk.say(turn)
+    assert desk.found(question, min_score=0.0)[0] == turns[answer]
+
+
+def test_what_the_named_speaker_said_comes_first() -> None:
+    desk = Desk()
+    desk.say("My favourite tea is green.", speaker="Ann")
+    desk.say("My favourite tea is black.", speaker="Bob")
+    assert desk.found("What is Bob's favourite tea?", min_score=0.0)[0] == "My favourite tea is black."
+    assert desk.found("What is Ann's favourite tea?", min_score=0.0)[0] == "My favourite tea is green."
+
+
+def test_a_named_day_pulls_its_turns() -> None:
+    desk = Desk()
+    for days in range(5):
+        desk.say(f"We talked about bread number {days}.", days=days, session=f"t{days}")
+    assert desk.found("What bread did we talk about yesterday?")[0].endswith("number 1.")
+    assert desk.found("昨天说了什么 bread", min_score=0.0)[0].endswith("number 1.")
+
+
+def test_filters_decide_what_is_searched() -> None:
+    desk = Desk()
+    for number in range(40):
+        desk.say(f"tea tea tea {number}", session="loud", days=2)
+    quiet = desk.say("I once drank tea.", session="quiet", days=5)
+    assert desk.found("tea", kinds=("message",), sessions=("quiet",)) == [quiet.content]
+    assert desk.found("tea", kinds=("message",), until=NOW - timedelta(days=4)) == [quiet.content]
+    assert quiet.content not in desk.found("tea", kinds=("message",), exclude_sessions=("quiet",), limit=99)
+    lent = [
+        hit.parts["conversation"] for hit in desk.ask("tea", sessions=("quiet",), kinds=("message",), min_score=0).hits
+    ]
+    assert lent == [0.0], "a conversation that is not searched must not weigh in"
+
+
+def test_categories_filter_facts() -> None:
+    desk = Desk()
+    desk.know("Ann likes tea", category="preference")
+    desk.know("Ann's goal is a tea house", category="goal")
+    assert desk.found("tea", categories=("goal",)) == ["Ann's goal is a tea house"]
+
+
+@pytest.mark.parametrize("content", ["Ann's badge is blue", "Ann 的工牌是蓝色的"])
+def test_what_has_expired_is_not_shown_and_takes_no_place(content: str) -> None:
+    desk = Desk()
+    for number in range(70):
+        desk.know(f"{content} {number}", valid_until=NOW - timedelta(days=1))
+    desk.know(f"{content} now", days=9)
+    recall = desk.ask(content, limit=3)
+    assert [hit.text for hit in recall.hits] == [f"{content} now"]
+    assert sum(each.reason == "expired" for each in recall.trace.considered) == 70
+    assert len(desk.ask(content, limit=3, at=NOW - timedelta(days=1, hours=1)).hits) == 3
+
+
+def test_what_holds_only_later_is_recalled_and_marked() -> None:
+    desk = Desk()
+    desk.know("Ann moves to Lisbon", valid_from=NOW + timedelta(days=30))
+    recall = desk.ask("Lisbon")
+    assert len(recall.hits) == 1
+    assert "holds only from 2026-06-19" in recall.trace.considered[0].reason
+    block = desk.reader.context(ANN, Query(text="Lisbon"))
+    assert "holds from 2026-06-19" in block.text
+
+
+def test_kinds_are_merged_without_breaking_the_order_of_either() -> None:
+    desk = Desk()
+    for number in range(6):
+        desk.know(f"Ann drinks tea {'tea ' * number}")
+        desk.say(f"We drank tea {'and water ' * number}")
+    both = desk.ask("drinks tea", limit=6, min_score=0.0).hits
+    for kind in ("fact", "message"):
+        alone = [hit.id for hit in desk.ask("drinks tea", limit=6, min_score=0.0, kinds=(kind,)).hits]
+        assert [hit.id for hit in both if hit.kind == kind] == alone
+
+
+def test_the_limit_is_for_each_kind() -> None:
+    desk = Desk()
+    for number in range(9):
+        desk.know(f"Ann owns cup {number}")
+        desk.say(f"I bought cup {number}")
+    kinds = [hit.kind for hit in desk.ask("cup", limit=4).hits]
+    assert kinds.count("fact") == kinds.count("message") == 4
+
+
+class _Failing(TableEmbedder):
+    def embed(self, texts: object, *, query: bool = False) -> object:  # type: ignore[override]
+        if query:
+            raise ModelError("the server is away")
+        return super().embed(list(texts), query=query)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    ("fact", "question"), [("Ann is allergic to nuts", "nuts allergy"), ("安对坚果过敏", "坚果过敏")]
+)
+def test_a_failing_embedder_leaves_search_by_words(fact: str, question: str) -> None:
+    desk = Desk(_Failing({}, 16))
+    desk.know(fact)
+    recall = desk.ask(question)
+    assert [hit.text for hit in recall.hits] == [fact]
+    assert recall.trace.embedder.startswith("words only: ")
+    assert "the server is away" in recall.trace.embedder
+
+
+def test_rows_without_a_vector_yet_are_found_by_words() -> None:
+    desk = Desk(TableEmbedder({}, 64))
+    with_vector = desk.know("Ann has a red boat")
+    desk.embedder = None
+    without = desk.know("Ann has a red kite")
+    assert {hit.id for hit in desk.ask("red").hits} == {with_vector.id, without.id}
+
+
+def test_an_empty_question_is_refused_and_an_empty_memory_gives_nothing() -> None:
+    desk = Desk()
+    with pytest.raises(EmptyText):
+        desk.ask(" \x00\n")
+    assert desk.ask("anything").hits == ()
+    desk.say("hello")
+    with pytest.raises(InvalidInput):
+        desk.ask("hello today", zone="Mars/Base")
+
+
+@pytest.mark.parametrize(("mine", "other"), [("ann", "anna"), ("ann", "an"), ("a", "a/b"), ("安", "安娜")])
+def test_a_scope_whose_name_begins_alike_sees_nothing(mine: str, other: str) -> None:
+    desk = Desk()
+    desk.know("The door code is 4711", scope=Scope(user=other))
+    desk.say("The door code is 4711", user=other)
+    assert desk.ask("door code 4711", scope=Scope(user=mine), min_score=0.0).hits == ()
+    block = desk.reader.context(Scope(user=mine), Query(text="door code 4711"))
+    assert block.text == ""
+
+
+def test_scores_are_those_of_calibration() -> None:
+    table = {"q": [1.0, 0.0], "near": [0.9, 0.436], "far": [0.2, 0.98]}
+    desk = Desk(TableEmbedder(table, 2, calibration=Calibration(unrelated=0.2, related=0.9, duplicate=0.95)))
+    desk.know("near")
+    desk.know("far")
+    hits: dict[str, Hit] = {hit.text: hit for hit in desk.ask("q", min_score=0.0).hits}
+    assert hits["near"].score == pytest.approx(0.85, abs=0.01)
+    assert hits["far"].score == pytest.approx(0, abs=0.01)
