@@ -26,7 +26,7 @@ from everlong.files.keeper import FileLimits, Keeper
 from everlong.memory import Memory, Parts
 from everlong.models import open_chat_model, open_embedder
 from everlong.policy import READS, OwnScope, guard
-from everlong.protocols import ChatModel, Clock, Embedder, Extractor, NewId, TokenCounter
+from everlong.protocols import ChatModel, Clock, Embedder, Extractor, Middleware, NewId, Store, TokenCounter
 from everlong.read.reader import Reader
 from everlong.records import CATEGORIES
 from everlong.search import BucketIndex
@@ -237,16 +237,7 @@ def build(
         signals=load_signals(settings.signals_file) if settings.signals_file else None,
     )
     reader = Reader(store=store, index=index, embedder=embedder, counter=counter, clock=clock, new_id=new_id)
-    worker = Worker(
-        store,
-        {"extract": background.extract, "embed": background.embed},
-        clock=clock,
-        name=f"{os.uname().nodename}:{os.getpid()}:{secrets.token_hex(3)}",
-        random=random.random,
-        retry=Retry(attempts=settings.job_attempts),
-        lease=timedelta(seconds=settings.lease_seconds),
-        threads=settings.worker_threads,
-    )
+    worker = _worker(settings, store, background, clock)
     metrics = telemetry.Metrics()
     return Memory(
         Parts(
@@ -259,12 +250,7 @@ def build(
             reader=reader,
             files=Keeper(store=store, clock=clock, new_id=new_id, limits=_file_limits(settings)),
             worker=worker,
-            middleware=[
-                telemetry.audit(store, clock, new_id),
-                guard(OwnScope()),
-                telemetry.measure(metrics),
-                redaction(Redactor(settings.redact), reads=READS, store=store, clock=clock, new_id=new_id),
-            ],
+            middleware=_onion(settings, store, metrics, clock, new_id),
             metrics=metrics,
             traces=telemetry.TraceLog(),
             clock=clock,
@@ -274,6 +260,31 @@ def build(
             budget=settings.max_injection_tokens,
         )
     )
+
+
+def _worker(settings: Settings, store: Store, background: Background, clock: Clock) -> Worker:
+    return Worker(
+        store,
+        {"extract": background.extract, "embed": background.embed},
+        clock=clock,
+        name=f"{os.uname().nodename}:{os.getpid()}:{secrets.token_hex(3)}",
+        random=random.random,
+        retry=Retry(attempts=settings.job_attempts),
+        lease=timedelta(seconds=settings.lease_seconds),
+        threads=settings.worker_threads,
+    )
+
+
+def _onion(
+    settings: Settings, store: Store, metrics: telemetry.Metrics, clock: Clock, new_id: NewId
+) -> list[Middleware]:
+    """The skins round every operation, the outermost first."""
+    return [
+        telemetry.audit(store, clock, new_id),
+        guard(OwnScope()),
+        telemetry.measure(metrics),
+        redaction(Redactor(settings.redact), reads=READS, store=store, clock=clock, new_id=new_id),
+    ]
 
 
 def _file_limits(settings: Settings) -> FileLimits:
