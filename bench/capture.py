@@ -17,7 +17,7 @@ import json
 import tempfile
 import threading
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 PRAGMAS = ("journal_mode", "synchronous", "secure_delete", "temp_store", "wal_autocheckpoint")
 TALK = Scope(user="ann", session="talk")
-WAIT = 20.0
+WAIT, PACE = 20.0, 0.2
+"""Seconds: what the model takes, and between two turns; embedding goes on meanwhile, as it would."""
 
 
 def turn(number: int) -> list[tuple[str, str]]:
@@ -111,15 +112,18 @@ def durable(folder: Path, turns: int) -> dict[str, object]:
     return {"add": shares(added), "plain": shares(plainly), "ratio_p50": ratio, "pragmas": plain.pragmas}
 
 
-def beside(memory: Memory, model: Slow, turns: int) -> dict[str, float]:
-    """``add`` while the worker waits for the model."""
+def beside(memory: Memory, model: Slow, plain: Plain, turns: int) -> dict[str, object]:
+    """``add`` while the worker waits for the model, a turn every 0.2 s, with a plain insert before each."""
     talk = memory.at(TALK)
     talk.add([("user", "remember that I like tea")])
     if not model.asked.wait(10):
         raise SystemExit("the worker never asked the model")
-    times = [timed(lambda n=number: talk.add(turn(n))) for number in range(turns)]
-    model.over.set()
-    return shares(times)
+    added, plainly = [], []
+    for number in range(turns):
+        sleep(PACE)
+        plainly.append(timed(lambda n=number: plain.insert(n)))
+        added.append(timed(lambda n=number: talk.add(turn(n))))
+    return {"add": shares(added), "plain": shares(plainly)}
 
 
 def measure(turns: int) -> dict[str, object]:
@@ -131,7 +135,9 @@ def measure(turns: int) -> dict[str, object]:
         model = Slow()
         memory = build(settings, chat_model=model)
         try:
-            answer["beside_a_slow_model"] = beside(memory, model, turns)
+            answer["beside_a_slow_model"] = beside(
+                memory, model, Plain(Path(folder) / "plain.db"), min(turns, int(0.9 * WAIT / PACE))
+            )
         finally:
             model.over.set()
             memory.close(timeout=1)
