@@ -140,3 +140,57 @@ def test_sections_change_only_for_good():
     for summary, kind in [("", "reject"), ("Leads DataOps", "reject"), ("Leads. User uploaded a file.", "section")]:
         (change,) = run(messages=[said("x")], profile=profile, sections={"workContext": summary})
         assert change.kind == kind
+
+
+@pytest.mark.parametrize("below", ["hold", "downweight", "drop"])
+def test_some_categories_always_need_a_person(below):
+    gates = Gates(below=below, review_categories=frozenset({"goal"}))
+    goal, other = run(
+        claim("User wants to run a marathon", category="goal", confidence=1.0), claim("用户喜欢茶"), gates=gates
+    )
+    assert goal.kind == "hold" and goal.fact.status == "held" and "goal" in goal.reason
+    assert other.kind == "add"
+
+
+def test_a_less_trusted_source_neither_confirms_nor_lowers_what_is_known():
+    fact = kept("User lives in Lisbon", confidence=0.8)
+    (change,) = run(claim("User lives in Lisbon", origin="tool", confidence=1.0), facts=[fact])
+    assert change.kind == "reject" and "trusted more" in change.reason
+
+
+def test_a_confirmation_by_the_user_leaves_the_least_trust():
+    fact = kept("User lives in Lisbon", confidence=0.8, origin="document", trust=0.2)
+    (change,) = run(claim("User lives in Lisbon"), facts=[fact])
+    assert change.kind == "confirm" and change.fact.trust == 0.2 and change.fact.origin == "document"
+
+
+def test_a_held_twin_is_lifted_by_a_sure_statement_and_not_by_another_doubt():
+    held = kept("User lives in Lisbon", status="held", confidence=0.5)
+    (doubt,) = run(claim("user lives in lisbon.", confidence=0.5), facts=[held])
+    assert doubt.kind == "reject" and held.id in doubt.reason
+    (lifted,) = run(claim("User lives in Lisbon"), facts=[held])
+    assert lifted.kind == "supersede" and lifted.fact.status == "active" and lifted.old.id == held.id
+
+
+def test_what_was_said_for_one_conversation_becomes_known_everywhere():
+    here = kept("User speaks French")
+    here = replace(here, scope=replace(HOME, session="s"))
+    (again,) = run(claim("User speaks French", session_only=True), facts=[here])
+    assert again.kind == "confirm"
+    (wider,) = run(claim("User speaks French"), facts=[here])
+    assert wider.kind == "supersede" and wider.fact.scope == HOME and wider.old.id == here.id
+
+
+LONG = (
+    "Leads the DataOps team of nine people in Lyon, owns the nightly billing pipeline on Airflow and Postgres, "
+    "moves it to Kubernetes before summer, reports to Marta, reviews releases every Thursday morning"
+)
+
+
+@pytest.mark.parametrize(
+    ("summary", "kind"), [("Likes tea", "hold"), (LONG.replace("nine", "ten"), "section"), (LONG[:80], "section")]
+)
+def test_a_summary_that_loses_most_is_held(summary, kind):
+    profile = Profile(scope=HOME, sections={"workContext": Section(summary=LONG, updated_at=OLD)})
+    (change,) = run(messages=[said("x")], profile=profile, sections={"workContext": summary})
+    assert change.kind == kind and change.summary == summary
