@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 NAMES: Final = ("correction", "reinforcement", "remember", "forget", "finished", "trivial")
 _SCANNED: Final = 2_000
+_EAST: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_OTHER: Final = re.compile("[^\\W\\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+"""Letters of Chinese, Japanese and Korean, and all others: patterns of a script that a text has not are not tried."""
 _NOT_A_WORD: Final = re.compile(r"[\W_]+")
 
 
@@ -30,7 +33,8 @@ class Rules:
     """Compiled patterns. A signal stands when one of its patterns is found after the parts that ``unless`` matches
     were blanked out; ``trivial`` must match the whole message, word by word, the longest word first and without a second try."""
 
-    found: Mapping[str, re.Pattern[str]]
+    found: Mapping[str, tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]]
+    """Of each signal: what the text must hold for the pattern to be tried, and the pattern."""
     unless: Mapping[str, re.Pattern[str]]
     trivial: re.Pattern[str]
 
@@ -50,10 +54,12 @@ def detect(text: str, *, rules: Rules | None = None) -> tuple[str, ...]:
 
 
 def _stands(name: str, folded: str, rules: Rules) -> bool:
-    found = rules.found[name].search(folded)
+    patterns = [pattern for script, pattern in rules.found[name] if script.search(folded)]
+    found = any(pattern.search(folded) for pattern in patterns)
     if found and name in rules.unless:
-        found = rules.found[name].search(rules.unless[name].sub(" … ", folded))
-    return bool(found)
+        folded = rules.unless[name].sub(" … ", folded)
+        return any(pattern.search(folded) for pattern in patterns)
+    return found
 
 
 def load(*files: Path) -> Rules:
@@ -69,9 +75,9 @@ def load(*files: Path) -> Rules:
         except OSError as error:
             msg = f"signal patterns {file} cannot be read: {error}"
             raise ConfigError(msg) from error
-    found, unless = _gather(tables, "found"), _gather(tables, "unless")
+    found = {name: _by_script(_patterns(tables, name, "found")) for name in NAMES if name != "trivial"}
+    unless = _gather(tables, "unless")
     words = sorted((w for p in _patterns(tables, "trivial", "found") for w in p.split("|")), key=len, reverse=True)
-    found.pop("trivial", None)
     return Rules(found=found, unless=unless, trivial=re.compile(rf"(?:(?>{'|'.join(words)})\s?)*+"))
 
 
@@ -102,6 +108,11 @@ def _flat(parts: Mapping[str, Mapping[str, list[str]]]) -> Iterable[str]:
 def _patterns(tables: Iterable[Mapping[str, Any]], signal: str, part: str) -> list[str]:
     parts = (table.get(signal, {}).get(part, {}) for table in tables)
     return [pattern for languages in parts for patterns in languages.values() for pattern in patterns]
+
+
+def _by_script(patterns: list[str]) -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
+    parts = ((_EAST, [p for p in patterns if _EAST.search(p)]), (_OTHER, [p for p in patterns if not _EAST.search(p)]))
+    return tuple((script, re.compile("|".join(f"(?:{p})" for p in chosen))) for script, chosen in parts if chosen)
 
 
 def _gather(tables: list[dict[str, Any]], part: str) -> dict[str, re.Pattern[str]]:
