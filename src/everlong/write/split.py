@@ -139,11 +139,18 @@ class SplitExtractor:
 
     def _read(self, run: _Run, message: Message, zone: str) -> None:
         shown = escaped(message.content, self._window, self._window // 2)
-        answer = self._ask(run, self._facts, f"[{moment(message.created_at, zone)}] {shown}", self._schema)
         try:
+            answer = self._ask(run, self._facts, f"[{moment(message.created_at, zone)}] {shown}", self._schema)
             found = parse(answer, zone=zone)
         except UnusableExtraction as error:
-            run.skipped.append(Skipped(reason=f"{message.id}: {error.reason}", raw=answer[:200]))
+            run.skipped.append(Skipped(reason=f"{message.id}: {error.reason}", raw=error.raw[:200]))
+            return
+        except ModelError as error:
+            # The endpoint did answer, but refused or was cut off: that would happen again, and costs this message only.
+            if error.usage is None:
+                raise
+            run.usage += error.usage
+            run.skipped.append(Skipped(reason=f"{message.id}: {error}"))
             return
         run.usable += 1
         run.skipped.extend(found.skipped)

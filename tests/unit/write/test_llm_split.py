@@ -80,6 +80,15 @@ def test_one_bad_answer_costs_its_message_only_and_all_bad_ones_the_batch():
     assert caught.value.usage.calls == 2
 
 
+def test_an_answer_that_was_cut_off_costs_its_message_only():
+    cut = ModelError("cut off")
+    cut.usage = Usage(calls=1, output_tokens=600)
+    model = ScriptedChatModel([cut, fact("User lives in Rome", "I live in Rome"), "{}"])
+    found = SplitExtractor(model).extract(batch("one thing", "I live in Rome"))
+    assert len(found.candidates) == 1 and "msg_1: cut off" in [s.reason for s in found.skipped]
+    assert found.usage.calls == 3 and found.usage.output_tokens > 600
+
+
 def test_a_model_that_fails_half_way_still_says_what_it_cost():
     with pytest.raises(ModelError) as caught:
         SplitExtractor(ScriptedChatModel([NOTHING, ModelError("gone")])).extract(batch("one thing", "another"))
