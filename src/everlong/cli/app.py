@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from everlong.cli import oversight, render
+from everlong.cli import files, oversight, render
 from everlong.cli.options import Agent, Cursor, Json, Limit, Org, SessionName, Url, User, at, opened
 from everlong.errors import EverlongError, InvalidInput
 
@@ -194,6 +194,7 @@ def worker(
 
 
 oversight.register(app)
+files.register(app)
 
 
 def main() -> None:
