@@ -25,7 +25,9 @@ from everlong.write.apply import index_fact, index_message, job_key, kept_at, wo
 from everlong.write.nearby import nearby
 
 if TYPE_CHECKING:
-    from everlong.protocols import Clock, Embedder, Extractor, Index, NewId, Store, Transaction
+    from collections.abc import Sequence
+
+    from everlong.protocols import Clock, Embedder, Extractor, Index, Indexed, NewId, Store, Transaction
     from everlong.write.apply import Applier
 
 __all__ = ["Background"]
@@ -35,6 +37,8 @@ _BATCH: Final = 20
 _CONTEXT: Final = 4
 """Messages before the batch that an extractor sees for understanding."""
 _EMBED_BATCH: Final = 64
+_GIVE_UP: Final = 3
+"""A model that fails with so many single texts in a row, and none before, is down: the others are not tried."""
 _ATTEMPTS: Final = 3
 
 
@@ -78,7 +82,12 @@ class Background:
     # ---------------------------------------------------------------------------------------------------- embed
 
     def embed(self, job: Job) -> None:
-        """Task ``embed``: gives every message and fact kept at the job's scope that lacks a vector its vector."""
+        """Task ``embed``: gives every message and fact kept at the job's scope that lacks a vector of the present model
+        its vector. Each batch is stored as soon as it is done; vectors of other models stay beside it.
+
+        Raises:
+            ModelError: some texts could not be embedded; all others were, and the job should be tried again.
+        """
         if self._embedder is None:
             with self._store.write() as tx:
                 tx.jobs.done(job)
@@ -103,23 +112,45 @@ class Background:
             messages = tx.messages.unembedded(home, self._model, limit=_EMBED_BATCH)
         if not messages:
             return 0
-        indexed = self._applier.with_vectors(
-            [index_message(m) for m in messages], [words_for_vector(m) for m in messages]
-        )
+        indexed, failed = self._vectors([index_message(m) for m in messages], [words_for_vector(m) for m in messages])
         with self._store.write() as tx:
-            return sum(
+            done = sum(
                 tx.messages.set_vectors(replace(m.scope, session=m.session), m.id, row)
                 for m, row in zip(messages, indexed, strict=True)
+                if row is not None
             )
+        return _progress(done, failed)
 
     def _embed_facts(self, home: Scope) -> int:
         with self._store.read() as tx:
             facts = tx.facts.unembedded(home, self._model, limit=_EMBED_BATCH)
         if not facts:
             return 0
-        indexed = self._applier.with_vectors([index_fact(f) for f in facts], [f.content for f in facts])
+        indexed, failed = self._vectors([index_fact(f) for f in facts], [f.content for f in facts])
         with self._store.write() as tx:
-            return sum(tx.facts.set_vectors(f.scope, f.id, row) for f, row in zip(facts, indexed, strict=True))
+            done = sum(
+                tx.facts.set_vectors(f.scope, f.id, row)
+                for f, row in zip(facts, indexed, strict=True)
+                if row is not None
+            )
+        return _progress(done, failed)
+
+    def _vectors(self, rows: Sequence[Indexed], texts: Sequence[str]) -> tuple[list[Indexed | None], ModelError | None]:
+        """``rows`` with vectors, in one call, or each alone when that fails: one bad text holds up no other."""
+        try:
+            return [*self._applier.with_vectors(rows, texts)], None
+        except ModelError as error:
+            failed = error
+        found: list[Indexed | None] = []
+        for row, text in zip(rows, texts, strict=True):
+            try:
+                found += self._applier.with_vectors([row], [text])
+            except ModelError as error:
+                failed = error
+                found.append(None)
+                if len(found) == _GIVE_UP and not any(found):
+                    break
+        return found + [None] * (len(rows) - len(found)), failed if None in found else None
 
     # -------------------------------------------------------------------------------------------------- extract
 
@@ -264,6 +295,13 @@ class Background:
             present = tx.sessions.get(record.scope)
             if present is not None and present.epoch == state.epoch:
                 tx.extractions.append(record)
+
+
+def _progress(done: int, failed: ModelError | None) -> int:
+    """How many got a vector. Raises when none did: what is left is what fails."""
+    if failed is not None and not done:
+        raise failed
+    return done
 
 
 def _worthwhile(batch: Batch) -> bool:
