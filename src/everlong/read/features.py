@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 __all__ = [
     "absolute",
     "conversation",
+    "conversation_named",
     "date_boost",
     "fused",
     "neighbours",
     "owners",
     "speaker_boost",
     "spoken_names",
+    "spread",
     "time_told",
     "turn_prior",
 ]
@@ -178,6 +180,27 @@ def date_boost(created: Floats, days: Sequence[tuple[float, float]], boost: floa
         inside = (created >= start) & (created < end)
         given = np.maximum(given, np.where(inside, boost, np.where(near, boost / 2, 0)))
     return given
+
+
+def spread(ranked: NDArray[np.int64], session: NDArray[np.int32], weights: Weights) -> Floats:
+    """What each of the ``ranked`` rows, best first, loses for those of its conversation that stand before it."""
+    named = session[ranked]
+    order = np.argsort(named, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(named[order]) != 0])
+    before = np.empty(len(ranked))
+    before[order] = np.arange(len(ranked)) - np.repeat(starts, np.diff(np.r_[starts, len(ranked)]))
+    lost: Floats = -weights.spread * np.log1p(before)
+    return lost
+
+
+def conversation_named(corpus: Corpus, asked: str, allowed: Bools, boost: float) -> Floats:
+    """For turns of the first or the last conversation there was, if that is what the question is about."""
+    if not asked or not allowed.any():
+        return np.zeros(corpus.size)
+    rows = np.flatnonzero(allowed)
+    times = corpus.created[rows]
+    row = rows[times.argmin() if asked == "first" else times.argmax()]
+    return np.where(corpus.session == corpus.session[row], boost, 0.0)
 
 
 def absolute(

@@ -10,7 +10,7 @@ from everlong.text import terms
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["TIME_TERMS", "asks_time", "last_turn", "views", "without_names"]
+__all__ = ["TIME_TERMS", "asks_time", "conversation_asked", "last_turn", "views", "without_names"]
 
 _TURNS: Final = 3
 """Lines from which a question counts as a piece of conversation."""
@@ -20,6 +20,22 @@ _ASKS_TIME: Final = re.compile(
     r"|什么时候|什麼時候|何时|何時|哪天|哪一?[天年月]|几[月号年点天]|幾[月號年點天]|多久|多长时间",
     re.IGNORECASE,
 )
+_TALK: Final = r"(?:conversations?|chats?|talks?|discussions?|sessions?)\b"
+_SPOKE: Final = (
+    r"(?:time|when|day) (?:that )?we (?:ever )?(?:talked|spoke|chatted|met|had a (?:chat|talk|conversation))\b"
+)
+_CONVERSATIONS: Final = {
+    "first": re.compile(
+        rf"\b(?:first|earliest|very first) (?:{_TALK}|{_SPOKE})|\bwhen we first (?:talked|spoke|chatted|met)\b"
+        r"|(?:第一次|首次|最早|最初|刚开始)(?:的?时候)?(?:和你|跟你|我们)?(?:聊|对话|谈|交流|说话|见面|认识)",
+        re.IGNORECASE,
+    ),
+    "last": re.compile(
+        rf"\b(?:last|latest|previous|most recent) (?:{_TALK}|{_SPOKE})"
+        r"|(?:上次|上一次|最近一次|最后一次|上回)(?:的?时候)?(?:和你|跟你|我们)?(?:聊|对话|谈|交流|说话)",
+        re.IGNORECASE,
+    ),
+}
 TIME_TERMS: Final = frozenset(
     terms(
         "yesterday today tonight tomorrow ago last next week weekend recently since "
@@ -32,6 +48,11 @@ TIME_TERMS: Final = frozenset(
 def asks_time(question: str) -> bool:
     """Whether the answer is a time."""
     return _ASKS_TIME.search(question) is not None
+
+
+def conversation_asked(question: str) -> str:
+    """``first`` or ``last`` when the question is about the first or the last conversation there was, else empty."""
+    return next((name for name, pattern in _CONVERSATIONS.items() if pattern.search(question)), "")
 
 
 def views(question: str) -> list[str]:

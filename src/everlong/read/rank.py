@@ -33,12 +33,15 @@ _FULL_LENDING = 8
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """A question as ranking sees it: terms, vector (``None``: words only), text (for the names in it), the days it
-    names (POSIX seconds, end excluded), whether it asks for a time. ``depth`` is how many rows are put in order."""
+    names (POSIX seconds, end excluded), the conversation it names ("first", "last" or none) and the ``present`` one,
+    which that is not, whether it asks for a time. ``depth`` is how many rows are put in order."""
 
     terms: Sequence[str]
     vector: NDArray[np.float32] | None
     text: str = ""
     days: Sequence[tuple[float, float]] = ()
+    conversation: str = ""
+    present: str = ""
     asks_time: bool = False
     depth: int = 1000
 
@@ -67,12 +70,22 @@ def rank_messages(
         "turn": features.turn_prior(corpus, weights),
         "time": features.time_told(corpus, asked=question.asks_time, weights=weights),
         "date": features.date_boost(corpus.created, question.days, weights.on_date),
+        "named": _named(corpus, question, allowed, weights),
     }
     strength = base + np.sum(list(boosts.values()), axis=0)
-    parts |= {"fused": base, **boosts, "strength": strength}
-    return Ranking(
-        order=_ordered(strength, corpus.created, allowed, question.depth), strength=strength, score=score, parts=parts
-    )
+    order = _ordered(strength, corpus.created, allowed, question.depth)
+    lost = np.zeros(corpus.size)
+    lost[order] = features.spread(order, corpus.session, weights)
+    strength = strength + lost
+    order = order[np.argsort(-strength[order], kind="stable")]
+    parts |= {"fused": base, **boosts, "spread": lost, "strength": strength}
+    return Ranking(order=order, strength=strength, score=score, parts=parts)
+
+
+def _named(corpus: Corpus, question: Question, allowed: Bools, weights: Weights) -> Floats:
+    if question.present and question.present in corpus.sessions:
+        allowed = allowed & (corpus.session != list(corpus.sessions).index(question.present))
+    return features.conversation_named(corpus, question.conversation, allowed, weights.on_date)
 
 
 def rank_facts(

@@ -14,7 +14,7 @@ from everlong.errors import EmptyText, ModelError
 from everlong.read.compose import compose, shortened
 from everlong.read.dates import dates_in
 from everlong.read.features import owners
-from everlong.read.question import asks_time, last_turn, views, without_names
+from everlong.read.question import asks_time, conversation_asked, last_turn, views, without_names
 from everlong.read.rank import Question, Ranking, associated, rank_facts, rank_messages
 from everlong.read.weights import Weights
 from everlong.records import Considered, Context, Fact, Hit, Message, Query, Recall, Scope, Trace
@@ -262,6 +262,8 @@ class Reader:
             vector=work.vectors.get(asked),
             text=work.query.text,
             days=[(start.timestamp(), end.timestamp()) for start, end in days],
+            conversation=conversation_asked(named),
+            present=work.scope.session,
             asks_time=asks_time(named),
             depth=max(_DEPTH, 4 * work.query.limit),
         )

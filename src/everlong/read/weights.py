@@ -48,6 +48,10 @@ class Weights:
     """Boost for a turn of a day that the question names; half of it a day off, as people round."""
     noted_date: float = 1.5
     """The same for a fact, whose day is that on which it was learned: weaker evidence."""
+    spread: float = 0.6
+    """What a turn loses for each better one of its conversation, as the log of their number: an answer may lie in several
+    conversations, and the next turn of one that is there already adds less. Gains where several turns answer (recall at
+    10 and 20), costs nothing where one does."""
     owner: float = 0.2
     """Share of rows from which a speaker owns the store: the name then pulls turns that address the person, not
     those that tell of them, so words and vector of a question to conversations lose it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from everlong.read.question import asks_time, last_turn, views, without_names
+from everlong.read.question import asks_time, conversation_asked, last_turn, views, without_names
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,24 @@ def test_a_piece_of_conversation_is_seen_from_several_sides() -> None:
     assert views(talk) == [talk, "甲：一", "乙：二\n甲：三\n乙：四", "乙：四"]
     assert last_turn(talk) == "乙：四"
     assert last_turn("two\nlines") == "two\nlines"
+
+
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [
+        ("What did we talk about in our first conversation?", "first"),
+        ("Do you remember the first time we talked?", "first"),
+        ("你还记得我们第一次对话的时候，聊了什么吗？", "first"),
+        ("第一次聊天我说了什么", "first"),
+        ("What did I say in our last chat?", "last"),
+        ("What was it, the last time we spoke?", "last"),
+        ("上次聊天我们说到哪里了", "last"),
+        ("上次我们聊的那本书", "last"),
+        ("When did I first visit Rome?", ""),
+        ("上次去医院是什么时候", ""),
+        ("我第一次去罗马", ""),
+        ("What is my last name?", ""),
+    ],
+)
+def test_a_conversation_that_is_named_by_its_place_is_known(question: str, named: str) -> None:
+    assert conversation_asked(question) == named

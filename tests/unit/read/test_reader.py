@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import numpy as np
 import pytest
 
 from everlong.errors import EmptyText, InvalidInput, ModelError
 from everlong.protocols import Calibration
+from everlong.read.features import spread
+from everlong.read.weights import Weights
 from everlong.records import Hit, Query, Scope
 from everlong.testing.fakes import TableEmbedder
 from tests.unit.read.desk import ANN, NOW, Desk
@@ -168,3 +171,36 @@ def test_scores_are_those_of_calibration() -> None:
     hits: dict[str, Hit] = {hit.text: hit for hit in desk.ask("q", min_score=0.0).hits}
     assert hits["near"].score == pytest.approx(0.85, abs=0.01)
     assert hits["far"].score == pytest.approx(0, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("question", "session"),
+    [
+        ("What did we say in our first conversation?", "t0"),
+        ("第一次聊天说了什么", "t0"),
+        ("What did we say in our last chat?", "t4"),
+        ("上次聊天说了什么", "t4"),
+    ],
+)
+def test_the_first_and_the_last_conversation_can_be_asked_for(question: str, session: str) -> None:
+    desk = Desk()
+    for number in range(5):
+        desk.say(f"We chat in conversation {number}", session=f"t{number}", days=9 - number)
+    recall = desk.ask(question, kinds=("message",), min_score=0.0)
+    assert recall.hits[0].record.session == session
+
+
+def test_the_last_conversation_is_the_one_before_this() -> None:
+    desk = Desk()
+    for number in range(3):
+        desk.say(f"We chat in conversation {number}", session=f"t{number}", days=9 - number)
+    here = Scope(user="ann", session="t2")
+    recall = desk.ask("What did we say in our last chat?", scope=here, kinds=("message",), min_score=0.0)
+    assert recall.hits[0].record.session == "t1"
+
+
+def test_a_conversation_loses_with_each_turn_that_was_taken_from_it() -> None:
+    session = np.array([0, 0, 1, 0, 1, 2], np.int32)
+    ranked = np.array([1, 0, 4, 3, 5, 2])
+    lost = spread(ranked, session, Weights(spread=1.0))
+    np.testing.assert_allclose(lost, -np.log1p([0, 1, 0, 2, 0, 1]))
