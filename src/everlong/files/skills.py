@@ -226,13 +226,14 @@ def _tools(value: Any) -> tuple[str, ...]:
 
 def render(skills: Skills, *, budget: int) -> str:
     """A block for a prompt: what each skill is for, so that the agent can load the one it needs; empty if there is
-    none. Descriptions are data: markup in them is escaped. Over ``budget`` tokens the rest is only counted."""
+    none. Descriptions are data: markup in them is escaped. What is over ``budget`` tokens is only counted."""
     if not skills.skills:
         return ""
+    end = [f"({len(skills.skills)} more are not shown)", "</skills>"]
     lines = ["<skills>", "Load one by its name when a task calls for it; do not guess what it says."]
     for number, skill in enumerate(skills.skills):
         line = f"- {skill.name}: {html.escape(' '.join(skill.description.split()), quote=False)}"
-        if estimate_tokens("\n".join([*lines, line])) > budget:
+        if estimate_tokens("\n".join([*lines, line, *end])) > budget:
             lines.append(f"({len(skills.skills) - number} more are not shown)")
             break
         lines.append(line)
