@@ -80,6 +80,10 @@ class AsyncMemory:
         """See :meth:`everlong.memory.Memory.drain`."""
         return await self._pool.run(self.memory.drain, timeout)
 
+    async def reembed(self) -> int:
+        """See :meth:`everlong.memory.Memory.reembed`."""
+        return await self._pool.run(self.memory.reembed)
+
     async def status(self) -> Status:
         """See :meth:`everlong.memory.Memory.status`."""
         return await self._pool.run(self.memory.status)

@@ -172,6 +172,15 @@ def status(*, url: Url = None, as_json: Json = False) -> None:
 
 
 @app.command()
+def reembed(*, url: Url = None, as_json: Json = False) -> None:
+    """Gives every text a vector of the present embedder; needed once after another was set. May be run again."""
+    with opened(url, worker="none") as memory:
+        places = memory.reembed()
+        jobs = memory.drain(timeout=3600)
+        render.reembedded(memory.status(), places=places, jobs=jobs, as_json=as_json)
+
+
+@app.command()
 def worker(
     *,
     url: Url = None,

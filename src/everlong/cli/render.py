@@ -223,6 +223,15 @@ def profile(known: Profile, *, as_json: bool) -> None:
         out.print(f"{name} = {value}", markup=False)
 
 
+def reembedded(state: Status, *, places: int, jobs: int, as_json: bool) -> None:
+    """What was done, and what is left."""
+    if as_json:
+        document({"embedder": state.embedder, "places": places, "jobs": jobs, "waiting": state.waiting})
+        return
+    left = f"; {state.waiting} jobs wait for another try" if state.waiting else ""
+    console().print(f"{state.embedder}: {places} places needed vectors, {jobs} jobs done{left}", markup=False)
+
+
 def status(state: Status, *, as_json: bool) -> None:
     """Parts and counts."""
     if as_json:

@@ -124,6 +124,15 @@ class Memory:
             atexit.register(self.close)
             self.parts.worker.start()
 
+    def reembed(self) -> int:
+        """Sees to it that every text gets a vector of the present embedder: after another was set, or after one was
+        away. Returns at once how many places (users, say) have work; the background does it, batch by batch, and goes
+        on where it stopped. Until a text has its vector it is found by its words; vectors of different embedders are
+        never compared, and those of the earlier one are kept, so that setting it again needs no work."""
+        places = self.parts.writer.reembed()
+        self.wake()
+        return places
+
     def status(self) -> Status:
         """Counts of jobs and calls, and which parts are active."""
         with self.parts.store.read() as tx:

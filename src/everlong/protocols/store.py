@@ -409,6 +409,11 @@ class IndexShelf(Protocol):
         """Rows kept exactly at ``bucket`` that changed after revision ``after``, with vectors of ``model``."""
         ...
 
+    def unembedded(self, model: str) -> tuple[Scope, ...]:
+        """Every place in the store that keeps an active fact or a message without a vector of ``model``; looks at all
+        of them."""
+        ...
+
 
 class Transaction(Protocol):
     """One unit of work on every shelf. Reads inside it see one state."""

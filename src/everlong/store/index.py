@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Table, and_, bindparam, literal_column, select
+from sqlalchemy import Table, and_, bindparam, exists, literal_column, select
 
 from everlong.protocols import IndexRows, Revision
 from everlong.store import rows, sql
@@ -65,6 +65,19 @@ _MESSAGES: Final = _rows(
 )
 
 
+def _unembedded(table: Table, kind: Kind, *where: ColumnElement[bool], home: bool) -> Executable:
+    same = (vectors.c[name] == table.c[name] for name in (*PLACE, "id"))
+    known = exists().where(vectors.c.kind == kind, vectors.c.model == bindparam("w_model"), *same)
+    place = [literal_column("''").label(n) if home and n == "session" else table.c[n] for n in PLACE]
+    return select(*place).where(~known, *where).distinct()
+
+
+_UNEMBEDDED: Final = (
+    _unembedded(facts, "fact", facts.c.status == "active", home=False),
+    _unembedded(messages, "message", home=True),
+)
+
+
 class Index:
     """The index shelf in one transaction."""
 
@@ -102,3 +115,7 @@ class Index:
             question=list(map(bool, question)),
             confidence=list(map(float, confidence)),
         )
+
+    def unembedded(self, model: str) -> tuple[Scope, ...]:
+        found = (row for one in _UNEMBEDDED for row in self._work.rows(one, w_model=model))
+        return tuple(dict.fromkeys(rows.to_scope(*row) for row in found))

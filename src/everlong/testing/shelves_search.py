@@ -185,6 +185,17 @@ class IndexTests:
             assert rows.vectors == [given.vectors.tobytes()]
             assert rows.confidence == [1.0]
 
+    def test_unembedded_names_every_place_with_a_text_that_lacks_a_vector_of_the_model(self, store: Store) -> None:
+        other = Scope(user="bob")
+        with store.write() as tx:
+            say(tx, "a")
+            add_fact(tx, "f1", session="talk")
+            made = replace(fact("f9"), scope=other)
+            tx.facts.add(made, indexed(made.content, model="m", vectors=[[1, 0]]))
+        with store.read() as tx:
+            assert set(tx.index.unembedded("other")) >= {ANN, other}
+            assert other not in tx.index.unembedded("m")
+
     def test_removing_for_good_makes_every_cache_load_anew(self, store: Store) -> None:
         with store.write() as tx:
             say(tx, "a")

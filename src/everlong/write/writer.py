@@ -177,7 +177,7 @@ class Writer:
         """Whether so much was said since the last extraction that it should not wait for a pause."""
         if backlog.messages >= self._debounce.messages:
             return True
-        if backlog.characters < self._debounce.tokens:  # cheaper than counting, and few scripts take more
+        if 2 * backlog.characters < self._debounce.tokens:  # cheaper than counting, and few scripts take more
             return False
         state = tx.sessions.get(session)
         unread = tx.messages.after(session, state.extracted if state else 0, limit=backlog.messages)
@@ -197,6 +197,17 @@ class Writer:
         """Makes the work that waits within ``scope`` due now. See :meth:`everlong.memory.ScopedMemory.flush`."""
         with self._store.write() as tx:
             return tx.jobs.hurry(scope, now=self._clock())
+
+    def reembed(self) -> int:
+        """Makes work for every place where a text lacks a vector of the present model; returns how many there are."""
+        if self._embedder is None:
+            return 0
+        with self._store.write() as tx:
+            places = tx.index.unembedded(self._embedder.model)
+            for place in places:
+                self._applier.enqueue_embedding(tx, place)
+        self._store.notify()
+        return len(places)
 
     def clear(self, scope: Scope, *, by: Principal) -> int:
         """Leaves what was said within ``scope`` so far unextracted for good, also what a worker is reading just now.
