@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -22,10 +21,10 @@ ANN = Scope(org="acme", agent="coder", user="ann")
 TEXTS = [("- a", "- a2", "- b", "- b2", "- c"), ("- 甲", "- 甲二", "- 乙", "- 乙二", "- 丙")]
 
 
-@pytest.fixture
-def twice(tmp_path: Path) -> Iterator[tuple[Files, Files]]:
+@pytest.fixture(params=["sqlite_url", "postgres_url"])
+def twice(request: pytest.FixtureRequest) -> Iterator[tuple[Files, Files]]:
     """Two processes' worth of memory over one database."""
-    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    url = request.getfixturevalue(request.param)
 
     def opened() -> Memory:
         return open_memory(url, embedder="none", worker="none")
