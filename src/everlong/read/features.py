@@ -28,6 +28,7 @@ __all__ = [
     "conversation_named",
     "date_boost",
     "fused",
+    "lent_beside",
     "neighbours",
     "owners",
     "speaker_boost",
@@ -55,8 +56,8 @@ def fused(bm25: Floats, cosine: Floats, allowed: Bools, weights: Weights) -> Flo
     union = listed_words | listed_meaning
     words = _z(bm25, listed_words, union)
     meaning = _z(cosine, listed_meaning, union)
-    if not listed_meaning.any():
-        return words
+    if not listed_meaning.any():  # nothing else tells the weakest match from the rows without any
+        return np.where(listed_words, words, words.min() - 1)
     if not listed_words.any():
         return meaning
     return weights.lexical * words + (1 - weights.lexical) * meaning
@@ -74,7 +75,10 @@ def _best(values: Floats, allowed: Bools, count: int) -> Bools:
 def _z(values: Floats, listed: Bools, union: Bools) -> Floats:
     if not listed.any():
         return np.zeros(len(values))
-    filled = np.where(listed, values, values[listed].min())
+    least = values[listed].min()
+    if values[listed].max() - least <= _FLAT:  # a single match, or equal ones: they stand against the rows without any
+        least = min(0.0, least)
+    filled = np.where(listed, values, least)
     deviation = float(filled[union].std())
     return (filled - filled[union].mean()) / deviation if deviation > _FLAT else np.zeros(len(values))
 
@@ -191,6 +195,19 @@ def spread(ranked: NDArray[np.int64], session: NDArray[np.int32], weights: Weigh
     before[order] = np.arange(len(ranked)) - np.repeat(starts, np.diff(np.r_[starts, len(ranked)]))
     lost: Floats = -weights.spread * np.log1p(before)
     return lost
+
+
+def lent_beside(score: Floats, session: NDArray[np.int32], allowed: Bools, weights: Weights) -> Floats:
+    """The absolute score, or what of it a turn beside has to lend if that is more."""
+    order = np.argsort(session, kind="stable")
+    given = weights.beside * np.where(allowed, score, 0.0)[order]
+    same = session[order][1:] == session[order][:-1]
+    best = score[order]
+    best[1:] = np.maximum(best[1:], given[:-1] * same)
+    best[:-1] = np.maximum(best[:-1], given[1:] * same)
+    back = np.empty(len(score))
+    back[order] = best
+    return back
 
 
 def conversation_named(corpus: Corpus, asked: str, allowed: Bools, boost: float) -> Floats:

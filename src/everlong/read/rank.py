@@ -34,7 +34,7 @@ _FULL_LENDING = 8
 class Question:
     """A question as ranking sees it: terms, vector (``None``: words only), text (for the names in it), the days it
     names (POSIX seconds, end excluded), the conversation it names ("first", "last" or none) and the ``present`` one,
-    which that is not, whether it asks for a time. ``depth`` is how many rows are put in order."""
+    which that is not, whether it asks for a time. ``today`` is when the day of the question begins, ``depth`` how many rows are put in order."""
 
     terms: Sequence[str]
     vector: NDArray[np.float32] | None
@@ -43,6 +43,7 @@ class Question:
     conversation: str = ""
     present: str = ""
     asks_time: bool = False
+    today: float = 0.0
     depth: int = 1000
 
 
@@ -77,9 +78,20 @@ def rank_messages(
     lost = np.zeros(corpus.size)
     lost[order] = features.spread(order, corpus.session, weights)
     strength = strength + lost
+    score = features.lent_beside(score, corpus.session, allowed, weights)
+    score = np.maximum(score, np.where(_told_then(corpus, question) | (boosts["named"] > 0), weights.told_then, 0.0))
     order = order[np.argsort(-strength[order], kind="stable")]
     parts |= {"fused": base, **boosts, "spread": lost, "strength": strength}
     return Ranking(order=order, strength=strength, score=score, parts=parts)
+
+
+def _told_then(corpus: Corpus, question: Question) -> Bools:
+    """Rows of a day that the question names and that is over: "today" is in many questions about anything else."""
+    told = np.zeros(corpus.size, bool)
+    for start, end in question.days:
+        if end <= question.today:
+            told |= (corpus.created >= start) & (corpus.created < end)
+    return told
 
 
 def _named(corpus: Corpus, question: Question, allowed: Bools, weights: Weights) -> Floats:

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -265,6 +266,7 @@ class Reader:
             conversation=conversation_asked(named),
             present=work.scope.session,
             asks_time=asks_time(named),
+            today=work.at.astimezone(ZoneInfo(work.query.zone)).replace(hour=0, minute=0, second=0).timestamp(),
             depth=max(_DEPTH, 4 * work.query.limit),
         )
         calibration = self._embedder.calibration if self._embedder is not None else None

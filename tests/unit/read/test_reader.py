@@ -204,3 +204,27 @@ def test_a_conversation_loses_with_each_turn_that_was_taken_from_it() -> None:
     ranked = np.array([1, 0, 4, 3, 5, 2])
     lost = spread(ranked, session, Weights(spread=1.0))
     np.testing.assert_allclose(lost, -np.log1p([0, 1, 0, 2, 0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "day"),
+    [
+        ("Which gym do you go to?", "Elm Street, mostly.", "What did we talk about yesterday?"),
+        ("你去哪家健身房？", "多半是榆树街。", "我们昨天聊了什么"),
+    ],
+)
+def test_the_threshold_keeps_an_answer_and_a_named_day(question: str, answer: str, day: str) -> None:
+    desk = Desk()
+    for line in ("Bread, please.", question, answer, "Bye now."):
+        desk.say(line, days=1)
+    desk.say("Rain again.", days=5, session="t2")
+    assert answer in desk.found(question)
+    assert "Rain again." not in desk.found(question)
+    assert set(desk.found(day, limit=9)) == {"Bread, please.", question, answer, "Bye now."}
+
+
+@pytest.mark.parametrize("question", ["What's the weather like today?", "今天天气怎么样"])
+def test_today_in_a_question_about_anything_else_recalls_nothing(question: str) -> None:
+    desk = Desk()
+    desk.say("I bought a cello.", days=0)
+    assert desk.found(question) == []
