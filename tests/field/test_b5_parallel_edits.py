@@ -91,6 +91,18 @@ def test_no_success_is_a_lost_edit(twice: tuple[Files, Files]) -> None:
     assert [f.version for f in history] == list(range(len(history), 0, -1))
 
 
+def test_a_crowd_of_edits_is_kept_whole(twice: tuple[Files, Files]) -> None:
+    one, other = twice
+    one.write(PATH, "".join(f"- {n}.\n" for n in range(16)))
+
+    def edit(number: int) -> None:
+        for _ in range(4):
+            (one, other)[number % 2].edit(PATH, f"- {number}.", f"- {number}. 好")
+
+    at_once(*(lambda n=n: edit(n) for n in range(16)))
+    assert one.read(PATH).content.decode() == "".join(f"- {n}.{' 好' * 4}\n" for n in range(16))
+
+
 def test_appending_at_one_place_is_no_silent_loss(twice: tuple[Files, Files]) -> None:
     one, other = twice
     version = one.write(PATH, "- a\n").version

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import regex as patterns
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FileLimits", "Keeper"]
 
-T = TypeVar("T")
-_TRIES: Final = 5
 _MAX_PATTERN: Final = 1000
 _SHOWN: Final = 500
 _BOM: Final = "\ufeff"
@@ -123,7 +121,7 @@ class Keeper:
         if read_only is not None and not _is_operator(by):
             raise AccessDenied("write_file", scope, "only operators make files read-only")
 
-        def change(tx: Transaction) -> MemoryFile:
+        with self._store.write() as tx:
             present = self._open(tx, scope, by, "write_file", path)
             if present and present.content == data and read_only in {None, present.read_only}:
                 return present
@@ -132,20 +130,17 @@ class Keeper:
             made = self._made(scope, path, data, by, present, read_only=read_only)
             return self._put(tx, by, "write_file", made, expected)
 
-        return self._retried(change, patient=bool(expected))
-
     def edit(
         self, scope: Scope, *, by: Principal, path: str, old: str, new: str, replace_all: bool, expected: int | None
     ) -> MemoryFile:
         """One exact replacement; see :meth:`everlong.memory.files.Files.edit`."""
-        check_path(path)
 
         def apply(content: bytes) -> bytes:
             text = replaced(decode(content, path), old, new, path=path, every=replace_all)
             return self._sized(_bytes(text), path)
 
-        def change(tx: Transaction) -> MemoryFile:
-            present = self._open(tx, scope, by, "edit_file", path)
+        with self._store.write() as tx:
+            present = self._open(tx, scope, by, "edit_file", check_path(path))
             source = present or tx.files.get(scope, path)
             if expected in {None, source.version}:
                 made = self._made(scope, path, apply(source.content), by, present)
@@ -155,28 +150,20 @@ class Keeper:
             base = tx.files.version(scope, path, expected)
             return self._merged(tx, by, "edit_file", present, expected, apply(base.content))
 
-        return self._retried(change, patient=True)
-
     def delete(self, scope: Scope, *, by: Principal, path: str, expected: int | None) -> None:
         """Removes the present version; earlier ones stay in history."""
-        check_path(path)
-
-        def change(tx: Transaction) -> None:
-            present = self._open(tx, scope, by, "delete_file", path)
+        with self._store.write() as tx:
+            present = self._open(tx, scope, by, "delete_file", check_path(path))
             if present is None:
                 raise NotFound(f"no file {path} is kept at {scope}")
             version = present.version if expected is None else expected
             tx.files.delete(scope, path, expected=version)
             self._journal(tx, by, "delete_file", present, before=version, after=None)
 
-        self._retried(change, patient=expected is None)
-
     def restore(self, scope: Scope, *, by: Principal, path: str, version: int) -> MemoryFile:
         """Writes an earlier version again, as a new one."""
-        check_path(path)
-
-        def change(tx: Transaction) -> MemoryFile:
-            present = self._open(tx, scope, by, "restore_file", path)
+        with self._store.write() as tx:
+            present = self._open(tx, scope, by, "restore_file", check_path(path))
             content = self._sized(tx.files.version(scope, path, version).content, path)
             if present and present.content == content:
                 return present
@@ -184,21 +171,10 @@ class Keeper:
             reason = f"restored version {version}"
             return self._put(tx, by, "restore_file", made, present.version if present else 0, reason)
 
-        return self._retried(change, patient=True)
-
-    def _retried(self, change: Callable[[Transaction], T], *, patient: bool) -> T:
-        """Runs ``change`` in a transaction, again when another writer came first and it can look anew."""
-        for last in (*[False] * (_TRIES - 1), True):
-            try:
-                with self._store.write() as tx:
-                    return change(tx)
-            except _Raced as race:
-                if last or not patient:
-                    raise race.conflict from None
-        raise AssertionError("the last try returns or raises")
-
     def _open(self, tx: Transaction, scope: Scope, by: Principal, action: str, path: str) -> MemoryFile | None:
-        """The file kept exactly at ``scope``, if any, once it is sure that ``by`` may change or hide what is there."""
+        """The file kept exactly at ``scope``, if any, once it is sure that ``by`` may change or hide what is there, and
+        that nobody else changes it before this transaction ends."""
+        tx.files.lock(scope)
         try:
             visible = tx.files.get(scope, path)
         except NotFound:
@@ -260,10 +236,7 @@ class Keeper:
     ) -> MemoryFile:
         if not expected and tx.files.count(file.scope) >= self._limits.files:
             raise TooLarge(f"{file.scope} has {self._limits.files} files already (setting max_files)")
-        try:
-            stored = tx.files.put(file, expected=expected)
-        except Conflict as conflict:
-            raise _Raced(conflict) from None
+        stored = tx.files.put(file, expected=expected)
         tx.files.trim(file.scope, file.path, keep=self._limits.versions)
         self._journal(tx, by, action, stored, before=expected, after=stored.version, reason=reason)
         return stored
@@ -298,14 +271,6 @@ class Keeper:
             limit = f"{self._limits.size:,} at most (setting max_file_bytes)"
             raise TooLarge(f"file {path} would have {len(content):,} bytes; {limit}")
         return content
-
-
-class _Raced(Exception):
-    """Another writer came between reading and writing."""
-
-    def __init__(self, conflict: Conflict) -> None:
-        self.conflict = conflict
-        super().__init__(str(conflict))
 
 
 class _Deadline:

@@ -225,6 +225,11 @@ class SessionShelf(Protocol):
 
 
 class FileShelf(Protocol):
+    def lock(self, scope: Scope) -> None:
+        """Keeps everyone else from changing files kept at ``scope`` until this transaction ends: they wait here. Taken
+        before the first read, so that what is read is what is written over."""
+        ...
+
     def get(self, scope: Scope, path: str) -> MemoryFile:
         """The file at ``path`` kept at the narrowest scope visible from ``scope``.
 

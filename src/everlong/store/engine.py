@@ -89,7 +89,7 @@ class Unit:
         self.facts = Facts(work, new_id)
         self.messages = Messages(work, new_id)
         self.sessions = Sessions(work, new_id)
-        self.files = Files(work, clock)
+        self.files = Files(work, clock, new_id)
         self.jobs = Jobs(work, self._note)
         self.journal = Journal(work)
         self.proposals = Proposals(work)

@@ -12,7 +12,7 @@ from everlong.store import rows, sql
 from everlong.store.schema import files, revisions
 
 if TYPE_CHECKING:
-    from everlong.protocols import Clock
+    from everlong.protocols import Clock, NewId
     from everlong.records import FileInfo, MemoryFile, Scope
     from everlong.store.sql import Work
 
@@ -48,9 +48,14 @@ _TRIM: Final = revisions.delete().where(*_EARLIER, revisions.c.version <= bindpa
 class Files:
     """The shelf of memory files in one transaction."""
 
-    def __init__(self, work: Work, clock: Clock) -> None:
+    def __init__(self, work: Work, clock: Clock, new_id: NewId) -> None:
         self._work = work
         self._clock = clock
+        self._new_id = new_id
+
+    def lock(self, scope: Scope) -> None:
+        # The bucket's row, as every other writer takes it, so that an erasure waits too and none in a circle.
+        sql.bump(self._work, scope, _KIND, self._new_id("epoch"))
 
     def get(self, scope: Scope, path: str) -> MemoryFile:
         found = [rows.to_file(row) for row in self._work.rows(_GET, **sql.place(scope), w_path=path)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -136,6 +137,29 @@ class FileTests:
             tx.files.put(file("/a", content=b"again"), expected=0)
         with store.read() as tx:
             assert tx.files.get(ANN, "/a").content == b"again"
+
+    def test_whoever_holds_the_lock_writes_alone(self, store: Store) -> None:
+        failed: list[BaseException] = []
+
+        def count() -> None:
+            try:
+                for _ in range(10):
+                    with store.write() as tx:
+                        tx.files.lock(ANN)
+                        found = tx.files.history(ANN, "/n", limit=1)
+                        number = int(found[0].content) if found else 0
+                        tx.files.put(file("/n", content=b"%d" % (number + 1)), expected=number)
+            except Exception as error:  # noqa: BLE001 (compared below, in the main thread)
+                failed.append(error)
+
+        threads = [threading.Thread(target=count) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert failed == []
+        with store.read() as tx:
+            assert tx.files.get(ANN, "/n").content == b"40"
 
     def test_numbers_go_on_after_a_deletion(self, store: Store) -> None:
         with store.write() as tx:
