@@ -100,9 +100,6 @@ class Settings(BaseSettings):
     )
     base_url: str | None = Field(default=None, description="an OpenAI-compatible endpoint; default: the SDK's")
     api_key: str | None = Field(default=None, repr=False, description="its key; default: the SDK's own variables")
-    cache_dir: Path | None = Field(
-        default=None, description="where converted models are kept; default: the user's cache folder"
-    )
     debounce_seconds: float = Field(default=30, ge=1, le=300, description="extraction waits for so long a pause")
     max_wait_seconds: float = Field(default=300, ge=1, description="but never longer than this")
     batch_messages: int = Field(default=20, ge=1, description="so many new messages make extraction due at once")
@@ -199,9 +196,7 @@ def build(
         StoreError: the store cannot be opened.
     """
     if embedder is None:
-        embedder = open_embedder(
-            settings.embedder, base_url=settings.base_url, api_key=settings.api_key, cache_dir=settings.cache_dir
-        )
+        embedder = open_embedder(settings.embedder, base_url=settings.base_url, api_key=settings.api_key)
     extractor = extractor or _extractor(settings, chat_model)
     store = open_store(settings.url, clock=clock, new_id=new_id)
     index = BucketIndex(

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 from everlong.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from everlong.protocols import ChatModel, Embedder
 
 __all__ = ["open_chat_model", "open_embedder"]
@@ -22,7 +20,6 @@ def open_embedder(
     *,
     base_url: str | None = None,
     api_key: str | None = None,
-    cache_dir: str | Path | None = None,  # noqa: ARG001 (no present embedder keeps anything on disk)
 ) -> Embedder | None:
     """The embedder that ``spec`` names; nothing is loaded before its first use.
 
@@ -32,7 +29,6 @@ def open_embedder(
             OpenAI-compatible endpoint), or ``none`` for search by words only, which gives ``None``.
         base_url: the endpoint of ``openai:MODEL``; default: ``OPENAI_BASE_URL``, else OpenAI's.
         api_key: its key; default: ``OPENAI_API_KEY``.
-        cache_dir: where converted weights are kept; none of the present embedders needs it.
 
     Raises:
         ConfigError: no such embedder.

@@ -122,6 +122,16 @@ def test_what_goes_wrong_is_a_model_error_that_says_what_to_do(server, fault, sa
         chat(server, timeout=0.2).complete(TURNS)
 
 
+@pytest.mark.parametrize("fault", [Fault(truncate=True), Fault(refuse="I will not")], ids=["cut off", "refused"])
+def test_a_failed_answer_says_what_it_cost(server, fault):
+    server.fail(fault)
+    server.say("a long answer")
+    with pytest.raises(ModelError) as failed:
+        chat(server).complete(TURNS)
+    assert failed.value.usage.calls == 1
+    assert failed.value.usage.input_tokens > 0
+
+
 def test_a_lost_connection_is_tried_again(server):
     server.fail(Fault(drop=True))
     assert chat(server, max_retries=1).complete(TURNS).text == "ok"
