@@ -49,10 +49,10 @@ _ASSISTANT_SHARE: Final = 0.1
 _SIDES: Final = frozenset({"", "user", "assistant", "ai", "system", "tool", "human"})
 
 
-def fused(bm25: Floats, cosine: Floats, allowed: Bools, weights: Weights) -> Floats:
+def fused(bm25: Floats, cosine: Floats, allowed: Bools, *, lexical: float, pool: int) -> Floats:
     """Weighted sum of z-scores over the union of the best of both lists; elsewhere each list's minimum."""
-    listed_words = _best(bm25, allowed & (bm25 > 0), weights.pool)
-    listed_meaning = _best(cosine, allowed & ~np.isnan(cosine), weights.pool)
+    listed_words = _best(bm25, allowed & (bm25 > 0), pool)
+    listed_meaning = _best(cosine, allowed & ~np.isnan(cosine), pool)
     union = listed_words | listed_meaning
     words = _z(bm25, listed_words, union)
     meaning = _z(cosine, listed_meaning, union)
@@ -60,7 +60,7 @@ def fused(bm25: Floats, cosine: Floats, allowed: Bools, weights: Weights) -> Flo
         return np.where(listed_words, words, words.min() - 1)
     if not listed_words.any():
         return meaning
-    return weights.lexical * words + (1 - weights.lexical) * meaning
+    return lexical * words + (1 - lexical) * meaning
 
 
 def _best(values: Floats, allowed: Bools, count: int) -> Bools:

@@ -61,7 +61,7 @@ def rank_messages(
     corpus: Corpus, question: Question, allowed: Bools, calibration: Calibration | None, weights: Weights
 ) -> Ranking:
     """Turns of conversations, best first. Rows that are not ``allowed`` lend to nothing and are not ranked."""
-    fusion, score, parts = _measured(corpus, question, allowed, calibration, weights)
+    fusion, score, parts = _measured(corpus, question, allowed, calibration, weights, weights.lexical)
     base = np.where(allowed, fusion, 0.0)
     beside = features.neighbours(base, corpus, weights)
     boosts = {
@@ -104,7 +104,7 @@ def rank_facts(
     corpus: Corpus, question: Question, allowed: Bools, calibration: Calibration | None, weights: Weights
 ) -> Ranking:
     """Separate notes, best first: they have no neighbours, so only words, meaning and dates count."""
-    fusion, score, parts = _measured(corpus, question, allowed, calibration, weights)
+    fusion, score, parts = _measured(corpus, question, allowed, calibration, weights, weights.noted_lexical)
     date = features.date_boost(corpus.created, question.days, weights.noted_date)
     strength = fusion + date
     parts |= {"fused": fusion, "date": date, "strength": strength}
@@ -114,7 +114,12 @@ def rank_facts(
 
 
 def _measured(
-    corpus: Corpus, question: Question, allowed: Bools, calibration: Calibration | None, weights: Weights
+    corpus: Corpus,
+    question: Question,
+    allowed: Bools,
+    calibration: Calibration | None,
+    weights: Weights,
+    lexical: float,
 ) -> tuple[Floats, Floats, dict[str, Floats]]:
     words = corpus.bm25(question.terms).astype(float)
     cosine = np.full(corpus.size, np.nan)
@@ -123,7 +128,7 @@ def _measured(
     coverage = corpus.coverage(question.terms).astype(float)
     score, meaning = features.absolute(cosine, coverage, calibration, weights)
     parts = {"bm25": words, "cosine": cosine, "words": coverage, "meaning": meaning}
-    return features.fused(words, cosine, allowed, weights), score, parts
+    return features.fused(words, cosine, allowed, lexical=lexical, pool=weights.pool), score, parts
 
 
 def _ordered(strength: Floats, created: Floats, allowed: Bools, depth: int) -> NDArray[np.int64]:

@@ -17,34 +17,36 @@ class Weights:
     (length of a turn, rank, windows of vectors, the second turn before) is left out.
     """
 
-    lexical: float = 0.25
+    lexical: float = 0.28
     """Share of BM25; the rest is cosine. Meaning carries more, words settle names and numbers."""
-    pool: int = 150
+    noted_lexical: float = 0.25
+    """The same for facts: a short one shares few words with a question that it answers."""
+    pool: int = 300
     """Rows of each list that count as retrieved; the others have the list's minimum, so that a long tail of rows
     without any match does not squeeze the deviations of those that match. Recall at 150 is 97 %."""
-    before: float = 0.27
+    before: float = 0.4
     """What a turn takes from the turn before it: what it goes on about."""
     answers: float = 0.33
     """What it takes besides when that turn asks: an answer is found by its question."""
-    after: float = 0.15
+    after: float = 0.2
     """What it takes from the turn after it, which often names what was meant."""
     session: float = 0.4
     """In long conversations, what a turn takes from the mean of the three best: a topic comes in clusters."""
-    session_words: float = 0.95
+    session_words: float = 1.0
     """In short ones, the z-score of the BM25 of the whole, for words spread over several turns."""
     short_session: float = 60.0
     """Mean turns a conversation up to which the whole of it is about few things."""
-    named_speaker: float = 3.5
+    named_speaker: float = 3.9
     """Boost when the turn's speaker is the only person the question names: people ask for what someone said."""
     user_turn: float = 1.0
     """In chats with an assistant what is asked for was mostly said by the user."""
     asks: float = 1.5
     """Among people, a turn that ends in a question tells little: taken off."""
-    tells_time: float = 0.7
+    tells_time: float = 0.9
     """Among what is said, a turn with "yesterday" or "last week" tells of something that happened."""
-    asked_time: float = 1.7
+    asked_time: float = 1.8
     """What it gets besides when the question asks for a time: it is what the answer is made of."""
-    on_date: float = 3.4
+    on_date: float = 3.6
     """Boost for a turn of a day that the question names; half of it a day off, as people round."""
     noted_date: float = 1.5
     """The same for a fact, whose day is that on which it was learned: weaker evidence."""
