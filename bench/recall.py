@@ -1,6 +1,6 @@
 """Recall quality through the real parts: store, index, reader. Prints R@5/@10/@20 and MRR beside known figures.
 
-    python bench/recall.py --data DIR [--json FILE] [--sets locomo_dev madial_zh_dev ...]
+    python bench/recall.py --data DIR [--json FILE] [--embedder e5] [--sets locomo_dev ...]
 
 The data is read from DIR (default: the environment's EVERLONG_BENCH_DATA) and never copied; see bench/README.md.
 """
@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from everlong import text
-from everlong.models.use import UniversalSentenceEncoder
-from everlong.protocols import Indexed
+from everlong.models import open_embedder
+from everlong.protocols import Embedder, Indexed
 from everlong.read.reader import Reader
 from everlong.records import Fact, Message, Query, Scope
 from everlong.search import BucketIndex
@@ -41,7 +41,7 @@ def when(stamp: str | None) -> datetime | None:
     return datetime.fromisoformat(stamp).replace(tzinfo=UTC) if stamp else None
 
 
-def indexed(words: list[str], meanings: list[str], embedder: UniversalSentenceEncoder) -> list[Indexed]:
+def indexed(words: list[str], meanings: list[str], embedder: Embedder) -> list[Indexed]:
     groups = [text.pieces(meaning) or [meaning] for meaning in meanings]
     vectors = embedder.embed([piece for group in groups for piece in group])
     parts = np.split(vectors, np.cumsum([len(group) for group in groups])[:-1])
@@ -51,7 +51,7 @@ def indexed(words: list[str], meanings: list[str], embedder: UniversalSentenceEn
     ]
 
 
-def feed(store, scope: Scope, collection: dict, embedder: UniversalSentenceEncoder) -> str:
+def feed(store, scope: Scope, collection: dict, embedder: Embedder) -> str:
     """Turns of conversations become messages; notes without speakers become facts. Returns the kind."""
     docs = collection["docs"]
     if not collection["speakers"]:
@@ -83,7 +83,7 @@ def feed(store, scope: Scope, collection: dict, embedder: UniversalSentenceEncod
     return "message"
 
 
-def measure(path: Path, embedder: UniversalSentenceEncoder) -> dict:
+def measure(path: Path, embedder: Embedder) -> dict:
     found, ranks, times = [], [], []
     for number, line in enumerate(gzip.decompress(path.read_bytes()).decode().splitlines()):
         collection = json.loads(line)
@@ -118,10 +118,11 @@ def main() -> None:
     options.add_argument("--data", default=os.environ.get("EVERLONG_BENCH_DATA", ""))
     options.add_argument("--sets", nargs="*", default=list(KNOWN))
     options.add_argument("--json", default="")
+    options.add_argument("--embedder", default="use", choices=["use", "e5"])
     given = options.parse_args()
     if not given.data:
         sys.exit("name the data: --data DIR or EVERLONG_BENCH_DATA")
-    embedder, results = UniversalSentenceEncoder(), {}
+    embedder, results = open_embedder(given.embedder), {}
     for name in given.sets:
         results[name] = result = measure(Path(given.data) / f"{name}.jsonl.gz", embedder)
         print(f"{name} ({result['questions']} questions)        R@5   R@10   R@20    MRR")
