@@ -10,7 +10,7 @@ from everlong.text import terms
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["TIME_TERMS", "asks_time", "conversation_asked", "last_turn", "views", "without_names"]
+__all__ = ["TIME_TERMS", "asks_time", "conversation_asked", "last_turn", "own_words", "views", "without_names"]
 
 _TURNS: Final = 3
 """Lines from which a question counts as a piece of conversation."""
@@ -20,6 +20,7 @@ _ASKS_TIME: Final = re.compile(
     r"|什么时候|什麼時候|何时|何時|哪天|哪一?[天年月]|几[月号年点天]|幾[月號年點天]|多久|多长时间",
     re.IGNORECASE,
 )
+_ASSISTANT: Final = re.compile(r"\s*(?:assistant|ai|bot|助手|助理|人工智能)\s*[:：]", re.IGNORECASE)
 _TALK: Final = r"(?:conversations?|chats?|talks?|discussions?|sessions?)\b"
 _SPOKE: Final = (
     r"(?:time|when|day) (?:that )?we (?:ever )?(?:talked|spoke|chatted|met|had a (?:chat|talk|conversation))\b"
@@ -63,6 +64,13 @@ def views(question: str) -> list[str]:
     if len(lines) < _TURNS:
         return [question]
     return [question, lines[0], "\n".join(lines[-_TURNS:]), lines[-1]]
+
+
+def own_words(question: str) -> str:
+    """What people say in a piece of conversation with an assistant; empty when all of it, or none, is theirs."""
+    lines = _lines(question)
+    own = [line for line in lines if not _ASSISTANT.match(line)]
+    return "\n".join(own) if len(lines) >= _TURNS and len(own) < len(lines) else ""
 
 
 def last_turn(question: str) -> str:

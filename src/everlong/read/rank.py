@@ -7,7 +7,7 @@ what callers see and thresholds use: 0 to 1, calibrated for the embedding model,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -26,18 +26,23 @@ if TYPE_CHECKING:
 
 __all__ = ["Question", "Ranking", "associated", "rank_facts", "rank_messages"]
 
-_FULL_LENDING = 8
+_FULL_LENDING: Final = 8
 """Facts of a conversation up to which all that was learned in it has to do with each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question as ranking sees it: terms, vector (``None``: words only), text (for the names in it), the days it
-    names (POSIX seconds, end excluded), the conversation it names ("first", "last" or none) and the ``present`` one,
-    which that is not, whether it asks for a time. ``today`` is when the day of the question begins, ``depth`` how many rows are put in order."""
+    """A question as ranking sees it.
+
+    ``own_terms`` are those of a person's words where an assistant's stand beside them: they count twice. ``vector``
+    ``None`` is a search by words. ``text`` is looked through for names. ``days`` are those it names, in POSIX seconds, end
+    excluded; ``conversation`` is "first" or "last" if it names one, which the ``present`` one is not. ``today`` is when
+    its day begins, ``depth`` how many rows are put in order.
+    """
 
     terms: Sequence[str]
     vector: NDArray[np.float32] | None
+    own_terms: Sequence[str] = ()
     text: str = ""
     days: Sequence[tuple[float, float]] = ()
     conversation: str = ""
@@ -122,6 +127,8 @@ def _measured(
     lexical: float,
 ) -> tuple[Floats, Floats, dict[str, Floats]]:
     words = corpus.bm25(question.terms).astype(float)
+    if question.own_terms:
+        words += corpus.bm25(question.own_terms)
     cosine = np.full(corpus.size, np.nan)
     if question.vector is not None:
         cosine = corpus.cosine(question.vector).astype(float)

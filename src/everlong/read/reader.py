@@ -15,7 +15,7 @@ from everlong.errors import EmptyText, ModelError
 from everlong.read.compose import compose, shortened
 from everlong.read.dates import dates_in
 from everlong.read.features import owners
-from everlong.read.question import asks_time, conversation_asked, last_turn, views, without_names
+from everlong.read.question import asks_time, conversation_asked, last_turn, own_words, views, without_names
 from everlong.read.rank import Question, Ranking, associated, rank_facts, rank_messages
 from everlong.read.weights import Weights
 from everlong.records import Considered, Context, Fact, Hit, Message, Query, Recall, Scope, Trace
@@ -261,6 +261,7 @@ class Reader:
         days = dates_in(named, work.at, work.query.zone, latest=latest)
         question = Question(
             terms=words.terms(asked)[:_TERMS],
+            own_terms=words.terms(own_words(asked))[:_TERMS],
             vector=work.vectors.get(asked),
             text=work.query.text,
             days=[(start.timestamp(), end.timestamp()) for start, end in days],

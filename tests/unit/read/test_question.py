@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from everlong.read.question import asks_time, conversation_asked, last_turn, views, without_names
+from everlong.read.question import asks_time, conversation_asked, last_turn, own_words, views, without_names
 
 
 @pytest.mark.parametrize(
@@ -66,3 +66,9 @@ def test_a_piece_of_conversation_is_seen_from_several_sides() -> None:
 )
 def test_a_conversation_that_is_named_by_its_place_is_known(question: str, named: str) -> None:
     assert conversation_asked(question) == named
+
+
+def test_words_of_people_are_told_from_those_of_an_assistant() -> None:
+    assert own_words("Ann: hi\nAssistant: hello\nAnn: where is it?") == "Ann: hi\nAnn: where is it?"
+    assert own_words("安：你好\n助手：您好\n安：在哪里") == "安：你好\n安：在哪里"
+    assert own_words("Ann: hi\nBob: hello\nAnn: bye") == own_words("AI: hi") == own_words("hi") == ""
