@@ -237,7 +237,8 @@ class Folder:
             before = digest(self._disk.read(_STATE))
         except FileNotFoundError:
             before = None
-        self._disk.write(_STATE, content, over=before)
+        if before != digest(content) and (files or before):
+            self._disk.write(_STATE, content, over=before)
 
 
 def _synced(*, name: object, digest: object, version: object, scope: object) -> _Synced:

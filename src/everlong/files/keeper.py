@@ -45,14 +45,14 @@ class Keeper:
 
     def read(self, scope: Scope, *, path: str, version: int | None = None) -> MemoryFile:
         """The file that is visible from ``scope``, or an earlier version of it."""
+        _check_numbers(version=version)
         with self._store.read() as tx:
             found = tx.files.get(scope, check_path(path))
             return found if version is None else tx.files.version(found.scope, path, version)
 
     def lines(self, scope: Scope, *, path: str, offset: int, limit: int) -> FileLines:
         """``limit`` lines after the first ``offset``."""
-        if not _is_count(offset) or not _is_count(limit):
-            raise InvalidInput("offset and limit must be numbers from 0 on")
+        _check_numbers(offset=offset, limit=limit)
         file = self.read(scope, path=path)
         lines = [line.rstrip("\r\n") for line in split(decode(file.content, path).removeprefix(_BOM))]
         shown = tuple(lines[offset : offset + limit])
@@ -71,6 +71,7 @@ class Keeper:
         self, scope: Scope, *, pattern: str, glob: str | None, prefix: str, regex: bool, limit: int
     ) -> FileMatches:
         """Lines in which ``pattern`` stands, file by file."""
+        _check_numbers(limit=limit)
         find = _finder(pattern, regex=regex)
         deadline = _Deadline()
         found: list[FileMatch] = []
@@ -88,6 +89,7 @@ class Keeper:
 
     def history(self, scope: Scope, *, path: str, limit: int) -> tuple[MemoryFile, ...]:
         """The versions kept at ``scope``, or of the file visible from there if there are none."""
+        _check_numbers(limit=limit)
         with self._store.read() as tx:
             return self._history(tx, scope, check_path(path), limit)
 
@@ -97,6 +99,7 @@ class Keeper:
 
     def diff(self, scope: Scope, *, path: str, before: int, after: int | None) -> str:
         """What changed from one version to another (default: the latest)."""
+        _check_numbers(before=before, after=after)
         with self._store.read() as tx:
             latest = self._history(tx, scope, check_path(path), 1)[0]
             old = tx.files.version(latest.scope, path, before)
@@ -117,6 +120,7 @@ class Keeper:
         read_only: bool | None = None,
     ) -> MemoryFile:
         """One new version; see :meth:`everlong.memory.files.Files.write`."""
+        _check_numbers(expected=expected)
         data = self._sized(_bytes(content), check_path(path))
         if read_only is not None and not _is_operator(by):
             raise AccessDenied("write_file", scope, "only operators make files read-only")
@@ -134,6 +138,9 @@ class Keeper:
         self, scope: Scope, *, by: Principal, path: str, old: str, new: str, replace_all: bool, expected: int | None
     ) -> MemoryFile:
         """One exact replacement; see :meth:`everlong.memory.files.Files.edit`."""
+        _check_numbers(expected=expected)
+        if not isinstance(old, str) or not isinstance(new, str):
+            raise InvalidInput("an edit replaces text by text")
 
         def apply(content: bytes) -> bytes:
             text = replaced(decode(content, path), old, new, path=path, every=replace_all)
@@ -152,6 +159,7 @@ class Keeper:
 
     def delete(self, scope: Scope, *, by: Principal, path: str, expected: int | None) -> None:
         """Removes the present version; earlier ones stay in history."""
+        _check_numbers(expected=expected)
         with self._store.write() as tx:
             present = self._open(tx, scope, by, "delete_file", check_path(path))
             if present is None:
@@ -162,6 +170,7 @@ class Keeper:
 
     def restore(self, scope: Scope, *, by: Principal, path: str, version: int) -> MemoryFile:
         """Writes an earlier version again, as a new one."""
+        _check_numbers(version=version)
         with self._store.write() as tx:
             present = self._open(tx, scope, by, "restore_file", check_path(path))
             content = self._sized(tx.files.version(scope, path, version).content, path)
@@ -291,8 +300,10 @@ def _is_operator(by: Principal) -> bool:
     return by.role in {"operator", "system"}
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+def _check_numbers(**numbers: int | None) -> None:
+    for name, number in numbers.items():
+        if number is not None and (type(number) is not int or not 0 <= number < 2**63):
+            raise InvalidInput(f"{name} is {number!r}; it must be a whole number from 0 on")
 
 
 def _bytes(content: str | bytes) -> bytes:

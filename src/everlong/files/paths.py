@@ -15,6 +15,8 @@ PATTERN_SECONDS = 2.0
 _MAX_PATH = 1024
 _MAX_NAME = 255
 _MAX_PATTERN = 1000
+_UNSPEAKABLE = regex.compile(r"[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069\\]")
+"""Control characters, lone surrogates, line separators, what turns the direction of writing, and the backslash."""
 
 
 def check_path(path: str) -> str:
@@ -38,8 +40,8 @@ def _problem(path: str, parts: list[str]) -> str:
         return "is not absolute"
     if any(part in {"", ".", ".."} for part in parts):
         return "has a part that is empty, . or .."
-    if "\\" in path or not path.isprintable():
-        return "holds a backslash or a character that cannot be printed"
+    if _UNSPEAKABLE.search(path):
+        return "holds a backslash or a control character"
     if len(path) > _MAX_PATH or any(len(part) > _MAX_NAME for part in parts):
         return f"is too long: {_MAX_PATH} characters in all, {_MAX_NAME} in a part"
     return ""

@@ -63,7 +63,6 @@ def test_an_operator_fills_policies(url: str, tmp_path: Path) -> None:
     (root / "policies").mkdir(parents=True)
     (root / "policies" / "合规.md").write_text("不可外传")
     assert "refuse" in run("push", str(root), "--url", url, "--org", "acme", code=6).output
-    (root / ".everlong-files.json").unlink()
     run("push", str(root), "--url", url, "--org", "acme", "--user", "", "--operator", "root")
     assert "/policies/合规.md" in run("list", "--url", url, "--org", "acme").output
 

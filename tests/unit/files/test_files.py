@@ -277,6 +277,33 @@ def test_erasing_leaves_no_version(memory: Memory, ann: Files) -> None:
         ann.history("/memories/a.md")
 
 
+@pytest.mark.parametrize("number", [-1, True, "1", 1.0, 2**63])
+def test_numbers_are_checked(ann: Files, number: object) -> None:
+    ann.write("/memories/a.md", "a")
+    for operation in (
+        lambda: ann.read("/memories/a.md", version=number),
+        lambda: ann.lines("/memories/a.md", limit=number),
+        lambda: ann.grep("a", limit=number),
+        lambda: ann.history("/memories/a.md", limit=number),
+        lambda: ann.diff("/memories/a.md", number),
+        lambda: ann.write("/memories/a.md", "b", expected=number),
+        lambda: ann.edit("/memories/a.md", "a", "b", expected=number),
+        lambda: ann.delete("/memories/a.md", expected=number),
+        lambda: ann.restore("/memories/a.md", number),
+    ):
+        with pytest.raises(InvalidInput):
+            operation()
+    with pytest.raises(InvalidInput):
+        ann.edit("/memories/a.md", 7, "b")
+    assert ann.read("/memories/a.md").content == b"a"
+
+
+@pytest.mark.parametrize("name", ["周报　一月.md", "👨‍👩‍👧.md", "a\u00a0b", "naïve café", "ａ/．．/b", "नमस्ते"])
+def test_names_of_every_script_are_names(ann: Files, name: str) -> None:
+    assert ann.write(f"/memories/{name}", "x").path == f"/memories/{name}"
+    assert [info.path for info in ann.list()] == [f"/memories/{name}"]
+
+
 # ------------------------------------------------------------------------------------------------------------ limits
 
 
