@@ -84,7 +84,7 @@ _SHARED: Final = 2
 class MultilingualE5:
     """``intfloat/multilingual-e5-small`` (about 100 languages, MIT), 384 numbers, through onnxruntime on the CPU.
 
-    Loads on first use (about one second, 280 MB) and is safe for many threads. A text's vector does not depend on the
+    Loads on first use (about one second, 280 MB, 410 MB while it embeds many) and is safe for many threads. A text's vector does not depend on the
     texts beside it. Any text can be embedded: what UTF-8 cannot hold is replaced, and what passes 512 tokens is not
     looked at.
 
