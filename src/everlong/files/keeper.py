@@ -154,7 +154,10 @@ class Keeper:
                 return self._put(tx, by, "edit_file", made, present.version if present else 0)
             if not present or expected is None:
                 raise Conflict(f"file {path}", expected=expected, actual=source.version)
-            base = tx.files.version(scope, path, expected)
+            try:
+                base = tx.files.version(scope, path, expected)
+            except NotFound:
+                raise Conflict(f"file {path}", expected=expected, actual=present.version) from None
             return self._merged(tx, by, "edit_file", present, expected, apply(base.content))
 
     def delete(self, scope: Scope, *, by: Principal, path: str, expected: int | None) -> None:

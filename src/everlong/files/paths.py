@@ -101,7 +101,7 @@ def _piece(piece: str) -> str:
         return ".*"
     if len(piece) > 1 and piece[0] == "[":
         inner = piece[1:-1].replace("\\", "\\\\").replace("[", "\\[")
-        return f"[^/{inner[1:]}]" if inner.startswith("!") else f"[{inner}]"
+        return f"(?!/)[^{inner[1:]}]" if inner.startswith("!") else f"(?!/)[{inner}]"
     if len(piece) > 1 and piece[0] == "{":
         return "(?:" + "|".join(_alternative(each) for each in piece[1:-1].split(",")) + ")"
     return str(regex.escape(piece))

@@ -222,8 +222,17 @@ def test_a_file_that_is_gone_is_a_conflict(ann: Files) -> None:
     with pytest.raises(Conflict):
         ann.write("/memories/a.md", "y", expected=1)
     assert ann.write("/memories/a.md", "z").version == 2
-    with pytest.raises(Conflict):
-        ann.delete("/memories/a.md", expected=1)
+    for change in (
+        lambda: ann.delete("/memories/a.md", expected=1),
+        lambda: ann.edit("/memories/a.md", "z", "y", expected=99),
+        lambda: ann.write("/memories/a.md", "y", expected=99),
+        lambda: ann.edit("/memories/a.md", "z", "y", expected=0),
+    ):
+        with pytest.raises(Conflict):
+            change()
+    with pytest.raises(NotFound):
+        ann.delete("/memories/never.md")
+    assert ann.read("/memories/a.md").content == b"z"
 
 
 def test_history_diff_and_restore(ann: Files) -> None:
@@ -304,6 +313,25 @@ def test_names_of_every_script_are_names(ann: Files, name: str) -> None:
     assert [info.path for info in ann.list()] == [f"/memories/{name}"]
 
 
+@pytest.mark.parametrize("glob", ["", "[z-a]", "x" * 1001, 7])
+def test_what_is_no_glob_is_refused(ann: Files, glob: object) -> None:
+    with pytest.raises(InvalidInput):
+        ann.glob(glob)
+    with pytest.raises(InvalidPath):
+        ann.read(7)
+
+
+def test_too_much_alike_is_a_conflict_not_a_long_wait(memory: Memory) -> None:
+    with open_memory("sqlite://", embedder="none", worker="none") as wide:
+        files = wide.at(ANN).files
+        started = time.monotonic()
+        files.write("/memories/a.md", "a\nb\n" * 5000)
+        files.write("/memories/a.md", "x\n" + "b\na\n" * 5000, expected=1)
+        with pytest.raises(Conflict, match="alike"):
+            files.write("/memories/a.md", "b\n" + "a\nb\n" * 5000 + "y\n", expected=1)
+        assert time.monotonic() - started < 5
+
+
 # ------------------------------------------------------------------------------------------------------------ limits
 
 
@@ -354,6 +382,12 @@ def full(ann: Files) -> Files:
         ("*.{md,bin}", ["AGENTS.md", "log/2026-01.md", "x.bin"]),
         ("????-[0-9][!a].md", ["log/2026-01.md"]),
         ("[", []),
+        ("log[.-0]*.md", []),
+        ("log[!a]*.md", []),
+        ("AGENTS[^a]md", ["AGENTS.md"]),
+        ("l{o?,x}/*.txt", ["log/notes.txt"]),
+        ("***.txt", ["log/notes.txt"]),
+        ("/memories/[a-", []),
         ("{a", []),
         ("*.MD", []),
     ],

@@ -11,7 +11,7 @@ import pytest
 
 from everlong import Memory, Principal, Scope, open_memory
 from everlong.errors import InvalidInput, NotFound
-from everlong.files.disk import folded, name_of, part_of
+from everlong.files.disk import Disk, digest, folded, name_of, part_of
 from everlong.files.folder import Folder
 from everlong.memory import Files
 
@@ -294,6 +294,55 @@ def test_a_name_is_read_back(name: str) -> None:
             part_of(made)
     else:
         assert part_of(made) == name
+
+
+def test_what_changed_between_looking_and_writing_stays(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    assert disk.write("a/b.md", b"one", over=None)
+    assert not disk.write("a/b.md", b"two", over=None)
+    assert not disk.write("a/b.md", b"two", over=digest(b"other"))
+    assert not disk.delete("a/b.md", over=digest(b"other"))
+    assert disk.read("a/b.md") == b"one"
+    assert disk.write("a/b.md", b"two", over=digest(b"one"))
+    assert disk.delete("a/b.md", over=digest(b"two"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["../x", "a/../x", "/x", "a//x", "", ".", "a\\x", "a\0x"])
+def test_no_name_leads_outside(tmp_path: Path, name: str) -> None:
+    disk = Disk(tmp_path / "in")
+    for operation in (
+        lambda: disk.read(name),
+        lambda: disk.write(name, b"x", over=None),
+        lambda: disk.delete(name, over=digest(b"x")),
+    ):
+        with pytest.raises(InvalidInput):
+            operation()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_a_memory_file_is_named(root: Path, ann: Files) -> None:
+    root.mkdir()
+    with (root / "huge.bin").open("wb") as huge:
+        huge.truncate(64 * 1024 * 1024 + 1)
+    Path(os.fsdecode(os.fsencode(root) + b"/latin-\xe9.md")).write_text("x")
+    (root / "tab\there.md").write_text("x")
+    (root / "back\\slash.md").write_text("x")
+    (root / "%61.md").write_text("escaped, but needlessly")
+    done = folder(root, ann).push()
+    assert {step.action for step in done} == {"add", "refuse"}
+    assert [step.path for step in done if step.action == "add"] == ["/memories/%61.md"]
+    assert all(step.reason for step in done if step.action == "refuse")
+    assert len(done) == 5
+
+
+def test_names_of_other_systems_stand_for_one_path(root: Path, ann: Files) -> None:
+    """macOS may give names back in another normal form than they were written in."""
+    root.mkdir()
+    (root / "e\u0301.md").write_text("x")
+    assert steps(folder(root, ann).push()) == [("add", "/memories/é.md")]
+    (root / "é.md").write_text("y")
+    assert steps(folder(root, ann).push()) == [("refuse", "/memories/é.md")]
 
 
 def test_a_file_gone_meanwhile_is_reported(root: Path, ann: Files) -> None:
