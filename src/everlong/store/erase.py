@@ -21,8 +21,9 @@ _OF_FACTS: Final = {"vectors": "id", "revisions": "id", "proposals": "target", "
 """What hangs on a fact, and the column that names the fact; it goes before the fact."""
 _TABLES: Final = (
     *_OF_FACTS,
-    *("facts", "messages", "sessions", "profiles", "files", "jobs", "extractions"),
+    *("facts", "messages", "profiles", "sessions", "files", "jobs", "extractions"),
 )
+"""In the order in which writers touch them, so that no two wait for each other in a circle."""
 
 
 def _doomed_fact(home: tuple[str, ...]) -> ColumnElement[bool]:

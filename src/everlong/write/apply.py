@@ -119,9 +119,19 @@ class Applier:
         ]
 
     def apply(
-        self, tx: Transaction, changes: ChangeSet, indexed: Mapping[str, Indexed], profile: Profile, *, by: str
+        self,
+        tx: Transaction,
+        changes: ChangeSet,
+        indexed: Mapping[str, Indexed],
+        profile: Profile,
+        *,
+        by: str,
+        talk: Scope | None = None,
     ) -> dict[str, Fact]:
-        """Stores every change, journals every decision; returns stored facts by id."""
+        """Stores every change, journals every decision; returns stored facts by id.
+
+        ``talk`` is the conversation that was read: what came to no fact is journalled there, and so erased with it.
+        """
         stored: dict[str, Fact] = {}
         sections: dict[str, str] = {}
         pending = False
@@ -141,7 +151,7 @@ class Applier:
         scope = profile.scope
         if sections:
             self._put_sections(tx, profile, sections)
-        tx.journal.append(*(self._entry_of(change, scope, by, stored) for change in changes.changes))
+        tx.journal.append(*(self._entry_of(change, scope, talk or scope, by, stored) for change in changes.changes))
         if pending and self._embedder is not None:
             self.enqueue_embedding(tx, scope)
         return stored
@@ -195,7 +205,7 @@ class Applier:
         sections.update({name: Section(summary=summary, updated_at=now) for name, summary in summaries.items()})
         return tx.profiles.put(replace(profile, sections=sections, updated_at=now), expected=profile.version)
 
-    def _entry_of(self, change: Change, scope: Scope, by: str, stored: Mapping[str, Fact]) -> Entry:
+    def _entry_of(self, change: Change, home: Scope, talk: Scope, by: str, stored: Mapping[str, Fact]) -> Entry:
         fact = change.fact
         payload: dict[str, Any] = {}
         if fact is None and change.candidate is not None:
@@ -206,7 +216,7 @@ class Applier:
         return Entry(
             id=self._new_id("log"),
             at=self._clock(),
-            scope=scope,
+            scope=talk if fact is None and change.candidate is not None else home,
             by=by,
             action=change.kind,
             kind="profile" if change.section else "fact",

@@ -233,8 +233,9 @@ class Background:
         by = f"extractor:{extraction.extractor}"
         with self._store.write() as tx:
             last = batch.messages[-1].position
+            # Facts before the session, as an erasure takes them: so the two never wait for each other in a circle.
+            self._applier.apply(tx, changes, indexed, batch.profile, by=by, talk=batch.scope)
             tx.sessions.advance(state, extracted=last)
-            self._applier.apply(tx, changes, indexed, batch.profile, by=by)
             tx.extractions.append(record)
             self._applier.journal(tx, batch.scope, by, "extract", kind="extraction", target=record.id)
             if not tx.jobs.done(job):

@@ -241,15 +241,17 @@ class Writer:
             batch = Batch(scope=scope, messages=(said,), profile=profile, facts=facts, now=now, zone=self._zone)
             changes, indexed = self._applier.decide(Extraction(candidates=(candidate,), extractor="by hand"), batch)
             try:
-                return self._land(_pin(changes) if pinned else changes, indexed, profile, by)
+                return self._land(_pin(changes) if pinned else changes, indexed, profile, by, scope)
             except Conflict:  # others changed the same facts meanwhile: decide anew over what is known now
                 if attempt == _ATTEMPTS:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _land(self, changes: ChangeSet, indexed: Mapping[str, Indexed], profile: Profile, by: Principal) -> Remembered:
+    def _land(
+        self, changes: ChangeSet, indexed: Mapping[str, Indexed], profile: Profile, by: Principal, scope: Scope
+    ) -> Remembered:
         with self._store.write() as tx:
-            stored = self._applier.apply(tx, changes, indexed, profile, by=name_of(by))
+            stored = self._applier.apply(tx, changes, indexed, profile, by=name_of(by), talk=scope)
         self._store.notify()
         change = next(c for c in changes.changes if c.kind != "retire" or c.candidate is not None)
         fact = stored.get(change.fact.id) if change.fact else None
