@@ -8,12 +8,11 @@ import pytest
 
 from everlong import Scope, open_memory
 from everlong.records import Candidate, Change, ChangeSet, Profile
-from everlong.testing.samples import ANN
 
 if TYPE_CHECKING:
     from everlong.memory import Memory
 
-TALK = Scope(user="ann", session="talk")
+ANN, TALK = Scope(user="ann"), Scope(user="ann", session="talk")
 
 
 def turned_away(memory: Memory, content: str) -> None:
