@@ -227,7 +227,8 @@ class SessionShelf(Protocol):
 class FileShelf(Protocol):
     def lock(self, scope: Scope) -> None:
         """Keeps everyone else from changing files kept at ``scope`` until this transaction ends: they wait here. Taken
-        before the first read, so that what is read is what is written over."""
+        before the first read, so that what is read is what is written over, or an erasure came between: then the
+        version differs."""
         ...
 
     def get(self, scope: Scope, path: str) -> MemoryFile:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,9 @@ from everlong.records import Profile, Scope
 from everlong.testing.samples import ANN, BOB, ODD_TEXTS, START, TALK, at, entry, file, profile
 
 if TYPE_CHECKING:
-    from everlong.protocols import Store
+    from collections.abc import Callable
+
+    from everlong.protocols import Store, Transaction
 
 
 class ProfileTests:
@@ -160,6 +163,33 @@ class FileTests:
         assert failed == []
         with store.read() as tx:
             assert tx.files.get(ANN, "/n").content == b"40"
+
+    def test_erasing_and_writing_files_at_once_leaves_whole_files(self, store: Store) -> None:
+        failed: list[BaseException] = []
+
+        def repeat(work: Callable[[Transaction], object]) -> None:
+            try:
+                for _ in range(12):
+                    with suppress(Conflict), store.write() as tx:  # an erasure came between: nothing is written
+                        work(tx)
+            except Exception as error:  # noqa: BLE001 (compared below, in the main thread)
+                failed.append(error)
+
+        def put(tx: Transaction) -> None:
+            tx.files.lock(ANN)
+            found = tx.files.history(ANN, "/n", limit=1)
+            tx.files.put(file("/n"), expected=found[0].version if found else 0)
+
+        jobs: list[Callable[[Transaction], object]] = [put, put, lambda tx: tx.erase(ANN)]
+        threads = [threading.Thread(target=repeat, args=(work,)) for work in jobs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert failed == []
+        with store.read() as tx:
+            left = [one.version for one in tx.files.history(ANN, "/n", limit=100)]
+        assert left == list(range(len(left), 0, -1))
 
     def test_numbers_go_on_after_a_deletion(self, store: Store) -> None:
         with store.write() as tx:
