@@ -36,10 +36,15 @@ class FileLimits:
 
 
 class Keeper:
-    """Memory files of every scope. Reads take the scope they are seen from, changes the scope they are kept at."""
+    """Memory files of every scope. Reads take the scope they are seen from, changes the scope they are kept at.
 
-    def __init__(self, *, store: Store, clock: Clock, new_id: NewId, limits: FileLimits) -> None:
-        self._store, self._clock, self._new_id, self._limits = store, clock, new_id, limits
+    ``redact`` takes secrets out of what an edit or a merge results in: they may stand in neither of its parts alone.
+    """
+
+    def __init__(
+        self, *, store: Store, clock: Clock, new_id: NewId, limits: FileLimits, redact: Callable[[bytes], bytes]
+    ) -> None:
+        self._store, self._clock, self._new_id, self._limits, self._redact = store, clock, new_id, limits, redact
 
     # ---------------------------------------------------------------------------------------------------- reading
 
@@ -144,7 +149,7 @@ class Keeper:
 
         def apply(content: bytes) -> bytes:
             text = replaced(decode(content, path), old, new, path=path, every=replace_all)
-            return self._sized(_bytes(text), path)
+            return self._sized(self._redact(_bytes(text)), path)
 
         with self._store.write() as tx:
             present = self._open(tx, scope, by, "edit_file", check_path(path))
@@ -236,7 +241,7 @@ class Keeper:
             raise Conflict(f"{what}, {overlap},", expected=expected, actual=present.version) from None
         except (NotFound, InvalidInput):
             raise Conflict(what, expected=expected, actual=present.version) from None
-        content = self._sized(text.encode(), present.path)
+        content = self._sized(self._redact(text.encode()), present.path)
         if content == present.content:
             return present
         made = self._made(present.scope, present.path, content, by, present)

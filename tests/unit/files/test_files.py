@@ -176,6 +176,12 @@ def test_every_place_can_be_meant(ann: Files) -> None:
     assert ann.edit("/memories/a.md", "茶", "咖啡", replace_all=True).content.decode() == "咖啡 a 咖啡"
 
 
+def test_a_secret_made_of_two_parts_is_redacted(ann: Files) -> None:
+    ann.write("/memories/a.md", "my WORD is hunter2x9\r\n茶\n")
+    assert b"hunter2" not in ann.edit("/memories/a.md", "WORD", "password").content
+    assert ann.edit("/memories/a.md", "茶", "咖啡").content.endswith("咖啡\n".encode())
+
+
 def test_edits_follow_the_lines_ends_of_the_file(ann: Files) -> None:
     ann.write("/memories/a.md", b"a\r\nb\r\nc\r\n")
     assert ann.edit("/memories/a.md", "a\nb", "x\ny").content == b"x\r\ny\r\nc\r\n"
