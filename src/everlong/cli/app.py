@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from everlong.cli import files, oversight, render
-from everlong.cli.options import Agent, Cursor, Json, Limit, Org, SessionName, Url, User, at, opened
+from everlong.cli.options import Agent, Cursor, Json, Limit, Org, SessionName, Url, User, at, on_scope, opened
 from everlong.errors import EverlongError, InvalidInput
+from everlong.memory import ScopedMemory
 
 app = typer.Typer(
     help="Long-term memory for LLM agents. Settings: EVERLONG_… variables or everlong.toml.",
@@ -77,83 +78,61 @@ def add(
         render.added(added, learned, scoped, as_json=as_json)
 
 
-@app.command()
+@on_scope(app, session=True)
 def recall(
+    scoped: ScopedMemory,
     question: list[str],
     *,
-    url: Url = None,
-    user: User = "local",
-    agent: Agent = "",
-    org: Org = "",
-    session: SessionName = "",
     limit: Limit = 5,
     explain: Annotated[bool, typer.Option("--explain", help="Show every candidate and why it was dropped.")] = False,
     as_json: Json = False,
 ) -> None:
     """What memory holds on a question, with scores."""
-    with opened(url, worker="none") as memory:
-        found = at(memory, org=org, agent=agent, user=user, session=session).recall(" ".join(question), limit=limit)
-        render.recall(found, explain=explain, as_json=as_json)
+    render.recall(scoped.recall(" ".join(question), limit=limit), explain=explain, as_json=as_json)
 
 
-@app.command()
+@on_scope(app, session=True)
 def context(
+    scoped: ScopedMemory,
     question: list[str],
     *,
-    url: Url = None,
-    user: User = "local",
-    agent: Agent = "",
-    org: Org = "",
-    session: SessionName = "",
     budget: Annotated[int | None, typer.Option("--budget", help="Tokens, 100 to 8000.")] = None,
     as_json: Json = False,
 ) -> None:
     """The exact block that an agent's prompt would get for a question."""
-    with opened(url, worker="none") as memory:
-        scoped = at(memory, org=org, agent=agent, user=user, session=session)
-        render.context(scoped.context(" ".join(question), budget=budget), as_json=as_json)
+    render.context(scoped.context(" ".join(question), budget=budget), as_json=as_json)
 
 
-@app.command()
+@on_scope(app)
 def facts(
+    scoped: ScopedMemory,
     *,
-    url: Url = None,
-    user: User = "local",
-    agent: Agent = "",
-    org: Org = "",
     every: Annotated[bool, typer.Option("--all", help="Also facts that are held for review or retired.")] = False,
     cursor: Cursor = "",
     limit: Limit = 100,
     as_json: Json = False,
 ) -> None:
     """What is known, newest first."""
-    with opened(url, worker="none") as memory:
-        scoped = at(memory, org=org, agent=agent, user=user)
-        render.facts(scoped.facts(status=None if every else "active", cursor=cursor, limit=limit), as_json=as_json)
+    render.facts(scoped.facts(status=None if every else "active", cursor=cursor, limit=limit), as_json=as_json)
 
 
-@app.command()
+@on_scope(app)
 def profile(
+    scoped: ScopedMemory,
     assignments: Annotated[list[str] | None, typer.Argument(help="name=value to set; name= to remove.")] = None,
     *,
-    url: Url = None,
-    user: User = "local",
-    agent: Agent = "",
-    org: Org = "",
     as_json: Json = False,
 ) -> None:
     """Show the profile, or set attributes (birthday=5-1) and sections (workContext="…")."""
     from everlong.records import SECTIONS
 
     pairs = dict(_assignment(each) for each in assignments or ())
-    with opened(url, worker="none") as memory:
-        scoped = at(memory, org=org, agent=agent, user=user)
-        if pairs:
-            scoped.update_profile(
-                sections={k: v for k, v in pairs.items() if k in SECTIONS},
-                attributes={k: v or None for k, v in pairs.items() if k not in SECTIONS},
-            )
-        render.profile(scoped.profile(), as_json=as_json)
+    if pairs:
+        scoped.update_profile(
+            sections={k: v for k, v in pairs.items() if k in SECTIONS},
+            attributes={k: v or None for k, v in pairs.items() if k not in SECTIONS},
+        )
+    render.profile(scoped.profile(), as_json=as_json)
 
 
 def _assignment(text: str) -> tuple[str, str]:

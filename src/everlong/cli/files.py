@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from everlong.cli import render
-from everlong.cli.options import Agent, Json, Org, Url, User, opened
+from everlong.cli.options import Json, on_scope
+from everlong.memory import ScopedMemory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from everlong.files.folder import Folder
-    from everlong.memory import Memory, ScopedMemory
     from everlong.records import SyncStep
 
 __all__ = ["register"]
@@ -26,19 +26,11 @@ files = typer.Typer(help="Memory files, and a folder in step with them.", no_arg
 Root = Annotated[Path, typer.Argument(help="The folder on this machine.", metavar="FOLDER")]
 Prefix = Annotated[str, typer.Option("--prefix", help="Only files below this memory folder.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
-Operator = Annotated[str, typer.Option("--operator", help="Act as this operator, who may write for everyone.")]
 
 
 def register(app: typer.Typer) -> None:
     """Adds these commands to ``app``."""
     app.add_typer(files, name="files")
-
-
-def _scoped(memory: Memory, org: str, agent: str, user: str, operator: str) -> ScopedMemory:
-    from everlong.records import Principal, Scope
-
-    by = Principal(id=operator, role="operator") if operator else None
-    return memory.at(Scope(org=org, agent=agent, user=user), by=by)
 
 
 def _folder(scoped: ScopedMemory, root: Path, prefix: str) -> Folder:
@@ -60,106 +52,79 @@ def _report(steps: Sequence[SyncStep], *, as_json: bool, quiet: bool = False) ->
     return any(step.action in {"conflict", "refuse"} for step in steps)
 
 
-@files.command("list")
+@on_scope(files, "list")
 def listing(
+    scoped: ScopedMemory,
     prefix: Annotated[str, typer.Argument(help="Only files below this folder.")] = "/",
     *,
-    url: Url = None,
-    user: User = "local",
-    agent: Agent = "",
-    org: Org = "",
-    operator: Operator = "",
     as_json: Json = False,
 ) -> None:
     """Memory files that are visible, by path."""
-    with opened(url, worker="none") as memory:
-        found = _scoped(memory, org, agent, user, operator).files.list(prefix)
-        if as_json:
-            render.document(found)
-            return
-        for info in found:
-            print(f"{info.size:>9}  v{info.version:<4} {info.path}{'  (read-only)' if info.read_only else ''}")
+    found = scoped.files.list(prefix)
+    if as_json:
+        render.document(found)
+        return
+    for info in found:
+        print(f"{info.size:>9}  v{info.version:<4} {info.path}{'  (read-only)' if info.read_only else ''}")
 
 
-@files.command()
+@on_scope(files)
 def show(
+    scoped: ScopedMemory,
     path: Annotated[str, typer.Argument(help="As shown by: everlong files list.")],
     *,
     version: Annotated[int | None, typer.Option("--version", help="An earlier version.")] = None,
-    url: Url = None,
-    user: User = "local",
-    agent: Agent = "",
-    org: Org = "",
-    operator: Operator = "",
 ) -> None:
     """Print one file, byte for byte."""
-    with opened(url, worker="none") as memory:
-        file = _scoped(memory, org, agent, user, operator).files.read(path, version=version)
+    file = scoped.files.read(path, version=version)
     sys.stdout.buffer.write(file.content)
 
 
-@files.command()
+@on_scope(files)
 def pull(
+    scoped: ScopedMemory,
     folder: Root,
     *,
     prefix: Prefix = "/",
     dry_run: DryRun = False,
-    url: Url = None,
-    user: User = "local",
-    agent: Agent = "",
-    org: Org = "",
-    operator: Operator = "",
     as_json: Json = False,
 ) -> None:
     """Bring what changed in memory into a folder; what changed there is never overwritten."""
-    with opened(url, worker="none") as memory:
-        scoped = _scoped(memory, org, agent, user, operator)
-        if _report(_folder(scoped, folder, prefix).pull(dry_run=dry_run), as_json=as_json):
-            raise typer.Exit(6)
+    if _report(_folder(scoped, folder, prefix).pull(dry_run=dry_run), as_json=as_json):
+        raise typer.Exit(6)
 
 
-@files.command()
+@on_scope(files)
 def push(
+    scoped: ScopedMemory,
     folder: Root,
     *,
     prefix: Prefix = "/",
     dry_run: DryRun = False,
-    url: Url = None,
-    user: User = "local",
-    agent: Agent = "",
-    org: Org = "",
-    operator: Operator = "",
     as_json: Json = False,
 ) -> None:
     """Bring what changed in a folder into memory, merged with what changed there."""
-    with opened(url, worker="none") as memory:
-        scoped = _scoped(memory, org, agent, user, operator)
-        if _report(_folder(scoped, folder, prefix).push(dry_run=dry_run), as_json=as_json):
-            raise typer.Exit(6)
+    if _report(_folder(scoped, folder, prefix).push(dry_run=dry_run), as_json=as_json):
+        raise typer.Exit(6)
 
 
-@files.command()
+@on_scope(files)
 def watch(
+    scoped: ScopedMemory,
     folder: Root,
     *,
     prefix: Prefix = "/",
     every: Annotated[float, typer.Option("--every", min=0.1, help="Seconds between two looks.")] = 2.0,
-    url: Url = None,
-    user: User = "local",
-    agent: Agent = "",
-    org: Org = "",
-    operator: Operator = "",
 ) -> None:
     """Keep a folder in step, both ways, until stopped with Ctrl-C."""
-    with opened(url, worker="none") as memory:
-        kept = _folder(_scoped(memory, org, agent, user, operator), folder, prefix)
-        render.note(f"watching {folder}; stop with Ctrl-C", quiet=False)
-        said: set[SyncStep] = set()
-        try:
-            while True:
-                steps = [*kept.push(), *kept.pull()]
-                _report([step for step in steps if step not in said], as_json=False, quiet=True)
-                said = {step for step in steps if step.action in {"conflict", "refuse"}}
-                time.sleep(every)
-        except KeyboardInterrupt:
-            return
+    kept = _folder(scoped, folder, prefix)
+    render.note(f"watching {folder}; stop with Ctrl-C", quiet=False)
+    said: set[SyncStep] = set()
+    try:
+        while True:
+            steps = [*kept.push(), *kept.pull()]
+            _report([step for step in steps if step not in said], as_json=False, quiet=True)
+            said = {step for step in steps if step.action in {"conflict", "refuse"}}
+            time.sleep(every)
+    except KeyboardInterrupt:
+        return
