@@ -204,8 +204,14 @@ def build(
         dimensions=embedder.dimensions if embedder else 0,
         budget_bytes=settings.index_bytes,
     )
-    gates = _gates(settings, embedder)
-    applier = Applier(store=store, index=index, embedder=embedder, gates=gates, clock=clock, new_id=new_id)
+    applier = Applier(
+        store=store,
+        index=index,
+        embedder=embedder,
+        gates=_gates(settings, embedder),
+        clock=clock,
+        new_id=new_id,
+    )
     background = Background(
         store=store,
         applier=applier,
@@ -217,20 +223,7 @@ def build(
         zone=settings.zone,
         daily_tokens=settings.daily_tokens,
     )
-    writer = Writer(
-        store=store,
-        applier=applier,
-        embedder=embedder,
-        categories=gates.categories,
-        clock=clock,
-        new_id=new_id,
-        debounce=_debounce(settings),
-        limits=Limits(messages=settings.max_waiting_messages, jobs=settings.max_waiting_jobs),
-        count_tokens=counter,
-        zone=settings.zone,
-        max_chars=settings.max_message_chars,
-        signals=load_signals(settings.signals_file) if settings.signals_file else None,
-    )
+    writer = _writer(settings, applier, embedder=embedder, counter=counter, store=store, clock=clock, new_id=new_id)
     reader = Reader(store=store, index=index, embedder=embedder, counter=counter, clock=clock, new_id=new_id)
     worker = _worker(settings, store, background, clock)
     metrics = telemetry.Metrics()
@@ -243,13 +236,7 @@ def build(
             writer=writer,
             reviewer=Reviewer(store=store, applier=applier, embedder=embedder, clock=clock),
             reader=reader,
-            files=Keeper(
-                store=store,
-                clock=clock,
-                new_id=new_id,
-                limits=_file_limits(settings),
-                redact=Redactor(settings.redact).value,
-            ),
+            files=_keeper(settings, store, clock, new_id),
             worker=worker,
             middleware=_onion(settings, store, metrics, clock, new_id),
             metrics=metrics,
@@ -288,8 +275,26 @@ def _onion(
     ]
 
 
-def _file_limits(settings: Settings) -> FileLimits:
-    return FileLimits(size=settings.max_file_bytes, files=settings.max_files, versions=settings.max_file_versions)
+def _keeper(settings: Settings, store: Store, clock: Clock, new_id: NewId) -> Keeper:
+    limits = FileLimits(size=settings.max_file_bytes, files=settings.max_files, versions=settings.max_file_versions)
+    return Keeper(store=store, clock=clock, new_id=new_id, limits=limits, redact=Redactor(settings.redact).value)
+
+
+def _writer(
+    settings: Settings, applier: Applier, *, embedder: Embedder | None, counter: TokenCounter, **shared: Any
+) -> Writer:
+    return Writer(
+        applier=applier,
+        embedder=embedder,
+        categories=(*CATEGORIES, *settings.categories),
+        debounce=_debounce(settings),
+        limits=Limits(messages=settings.max_waiting_messages, jobs=settings.max_waiting_jobs),
+        count_tokens=counter,
+        zone=settings.zone,
+        max_chars=settings.max_message_chars,
+        signals=load_signals(settings.signals_file) if settings.signals_file else None,
+        **shared,
+    )
 
 
 def _debounce(settings: Settings) -> Debounce:
