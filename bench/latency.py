@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import time
 from datetime import UTC, datetime, timedelta
@@ -75,6 +76,10 @@ def synthetic(first: int, count: int, dimensions: int) -> IndexRows:
         length=[90] * count,
         question=[False] * count,
         confidence=[0.5] * count,
+        origin=["user"] * count,
+        trust=[0.9] * count,
+        valid_from=[-math.inf] * count,
+        valid_until=[math.inf] * count,
     )
 
 

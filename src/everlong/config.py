@@ -6,6 +6,7 @@ import os
 import random
 import secrets
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Lock
@@ -26,9 +27,19 @@ from everlong.files.keeper import FileLimits, Keeper
 from everlong.memory import Memory, Parts
 from everlong.models import open_chat_model, open_embedder
 from everlong.policy import READS, OwnScope, guard
-from everlong.protocols import ChatModel, Clock, Embedder, Extractor, Middleware, NewId, Store, TokenCounter
+from everlong.protocols import (
+    ChatModel,
+    Clock,
+    Embedder,
+    Extractor,
+    Middleware,
+    NewId,
+    Store,
+    TokenCounter,
+    Transaction,
+)
 from everlong.read.reader import Reader
-from everlong.records import CATEGORIES
+from everlong.records import CATEGORIES, Scope
 from everlong.search import BucketIndex
 from everlong.store import open_store
 from everlong.text import estimate_tokens
@@ -236,7 +247,7 @@ def build(
             writer=writer,
             reviewer=Reviewer(store=store, applier=applier, embedder=embedder, clock=clock),
             reader=reader,
-            files=_keeper(settings, store, clock, new_id),
+            files=_keeper(settings, store, clock, new_id, applier.enqueue_embedding if embedder else None),
             worker=worker,
             middleware=_onion(settings, store, metrics, clock, new_id),
             metrics=metrics,
@@ -275,9 +286,16 @@ def _onion(
     ]
 
 
-def _keeper(settings: Settings, store: Store, clock: Clock, new_id: NewId) -> Keeper:
+def _keeper(
+    settings: Settings,
+    store: Store,
+    clock: Clock,
+    new_id: NewId,
+    embed: Callable[[Transaction, Scope], None] | None,
+) -> Keeper:
     limits = FileLimits(size=settings.max_file_bytes, files=settings.max_files, versions=settings.max_file_versions)
-    return Keeper(store=store, clock=clock, new_id=new_id, limits=limits, redact=Redactor(settings.redact).value)
+    redact = Redactor(settings.redact).value
+    return Keeper(store=store, clock=clock, new_id=new_id, limits=limits, redact=redact, embed=embed)
 
 
 def _writer(

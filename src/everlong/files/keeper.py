@@ -42,8 +42,17 @@ class Keeper:
     """
 
     def __init__(
-        self, *, store: Store, clock: Clock, new_id: NewId, limits: FileLimits, redact: Callable[[bytes], bytes]
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        new_id: NewId,
+        limits: FileLimits,
+        redact: Callable[[bytes], bytes],
+        embed: Callable[[Transaction, Scope], None] | None = None,
     ) -> None:
+        """``embed`` asks, in the transaction of a change, that what it wrote at a scope gets its vectors."""
+        self._embed = embed
         self._store, self._clock, self._new_id, self._limits, self._redact = store, clock, new_id, limits, redact
 
     # ---------------------------------------------------------------------------------------------------- reading
@@ -256,6 +265,8 @@ class Keeper:
         stored = tx.files.put(file, expected=expected)
         tx.files.trim(file.scope, file.path, keep=self._limits.versions)
         self._journal(tx, by, action, stored, before=expected, after=stored.version, reason=reason)
+        if self._embed is not None:
+            self._embed(tx, stored.scope)
         return stored
 
     def _journal(

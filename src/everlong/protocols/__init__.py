@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from everlong.protocols.index import Indexed, IndexRows, IndexShelf, Revision
 from everlong.protocols.models import (
     Calibration,
     ChatModel,
@@ -19,22 +20,19 @@ from everlong.protocols.models import (
     NewId,
     TokenCounter,
 )
-from everlong.protocols.onion import Call, Decision, Middleware, Policy
+from everlong.protocols.onion import Call, Decision, Middleware, Policy, Request
 from everlong.protocols.search import Corpus, Index
 from everlong.protocols.store import (
     Backlog,
     ExtractionShelf,
     FactShelf,
     FileShelf,
-    Indexed,
-    IndexRows,
-    IndexShelf,
     JobShelf,
     JournalShelf,
     MessageShelf,
+    PassageShelf,
     ProfileShelf,
     ProposalShelf,
-    Revision,
     SessionShelf,
     Store,
     Transaction,
@@ -67,9 +65,11 @@ __all__ = [
     "MessageShelf",
     "Middleware",
     "NewId",
+    "PassageShelf",
     "Policy",
     "ProfileShelf",
     "ProposalShelf",
+    "Request",
     "Revision",
     "SessionShelf",
     "Store",

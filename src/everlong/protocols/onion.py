@@ -19,18 +19,33 @@ class Decision:
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a policy is asked: may ``by`` do ``action`` at ``scope``? ``kind`` is fact, message, profile or file where
+    the action is about one; ``category`` and ``path`` say which, where it is known."""
+
+    by: Principal
+    action: str
+    scope: Scope
+    kind: str = ""
+    category: str = ""
+    path: str = ""
+
+
 class Policy(Protocol):
-    def decide(self, by: Principal, action: str, scope: Scope) -> Decision: ...
+    def decide(self, request: Request) -> Decision: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One operation on its way through the onion."""
+    """One operation on its way through the onion. ``approved_by`` names the person who approved it after the policy
+    had asked for one."""
 
     action: str
     scope: Scope
     by: Principal
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    approved_by: str = ""
 
 
 class Middleware(Protocol):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
     import numpy as np
     from numpy.typing import NDArray
@@ -34,6 +35,16 @@ class Corpus(Protocol):
     length: NDArray[np.int32]
     question: NDArray[np.bool_]
     confidence: NDArray[np.float32]
+    origin: NDArray[np.int32]
+    origins: Sequence[str]
+    trust: NDArray[np.float32]
+    valid_from: NDArray[np.float64]
+    valid_until: NDArray[np.float64]
+    """POSIX seconds; infinite where open."""
+    place: NDArray[np.int32]
+    """Ordinal of the bucket of each row; a narrower scope has a higher one."""
+    metadata: Sequence[Mapping[str, Any]]
+    """Of each row; only there when it was asked for."""
 
     def cosine(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         """Best cosine over a row's pieces; NaN for rows without a vector of the question's model."""
@@ -51,7 +62,12 @@ class Corpus(Protocol):
 class Index(Protocol):
     """Exact search in this process over a cache of buckets, checked against the store at each question."""
 
-    def corpus(self, tx: Transaction, scope: Scope, kind: Kind) -> Corpus: ...
+    def corpus(
+        self, tx: Transaction, scope: Scope, kind: Kind, *, metadata: bool = False, as_of: datetime | None = None
+    ) -> Corpus:
+        """All rows of ``kind`` that ``scope`` may see now, widest scope first; with ``metadata`` if asked for. ``as_of``
+        gives facts as they were known then; it is read from history, which takes longer."""
+        ...
 
     def forget(self, scope: Scope) -> None:
         """Drops from memory what was read of every bucket at or within ``scope``, after an erasure."""

@@ -10,9 +10,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import datetime
 
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from everlong.protocols.index import Indexed, IndexShelf
     from everlong.records import (
         Entry,
         ExtractionRecord,
@@ -21,10 +19,10 @@ if TYPE_CHECKING:
         FileInfo,
         Job,
         JobState,
-        Kind,
         MemoryFile,
         Message,
         Page,
+        Passage,
         Profile,
         Proposal,
         ProposalKind,
@@ -33,59 +31,14 @@ if TYPE_CHECKING:
         Usage,
     )
 
-    Vectors = NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Indexed:
-    """What search needs to know of one text: its lexical terms, and vectors of its pieces (one row a piece).
-
-    ``vectors`` is ``None`` while embedding is pending. ``model`` is the vectors' space.
-    """
-
-    terms: Sequence[str]
-    model: str = ""
-    vectors: Vectors | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Revision:
-    """State of one bucket (one stored scope × one kind). ``number`` grows with each change; ``epoch`` is new when
-    rows were removed for good, which makes every cache load anew."""
-
-    epoch: str
-    number: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexRows:
-    """Rows of a bucket in columns, for the search cache; all lists have one length, in order of ``revision``.
-
-    ``live`` is false for rows that are no longer searchable (retired, held). ``terms`` are packed by
-    :func:`everlong.text.pack_terms`: one little-endian uint64 hash per occurrence. ``vectors`` holds the raw
-    little-endian float32 bytes of all pieces of the asked model in order, or ``None``. For facts ``speaker`` is empty and
-    ``role`` is the origin.
-    """
-
-    ids: list[str]
-    revision: list[int]
-    live: list[bool]
-    terms: list[bytes]
-    vectors: list[bytes | None]
-    session: list[str]
-    speaker: list[str]
-    role: list[str]
-    category: list[str]
-    created_at: list[datetime]
-    position: list[int]
-    length: list[int]
-    question: list[bool]
-    confidence: list[float]
-
 
 class ProfileShelf(Protocol):
     def get(self, scope: Scope) -> Profile:
         """The profile kept exactly at ``scope``; one of version 0 if there is none."""
+        ...
+
+    def as_of(self, scope: Scope, at: datetime) -> Profile:
+        """The profile kept exactly at ``scope`` as it stood ``at`` that time; one of version 0 if there was none."""
         ...
 
     def visible(self, scope: Scope) -> tuple[Profile, ...]:
@@ -135,9 +88,17 @@ class FactShelf(Protocol):
         cursor: str = "",
         limit: int = 100,
         pinned: bool = False,
+        valid_at: datetime | None = None,
+        as_of: datetime | None = None,
     ) -> Page[Fact]:
         """Facts visible from ``scope``, newest first; stable under concurrent writes (keyset cursor). ``pinned`` leaves
-        only the pinned ones."""
+        only the pinned ones, ``valid_at`` those that hold at that time of the world. ``as_of`` lists them as they were
+        known then; all else is asked of that state."""
+        ...
+
+    def as_of(self, scope: Scope, at: datetime) -> tuple[Fact, ...]:
+        """Every fact visible from ``scope`` as it was known ``at`` that time, of any status, newest first; what was
+        learned later or erased since is not there. Uses are counted as now."""
         ...
 
     def history(self, scope: Scope, fact_id: str) -> tuple[Fact, ...]:
@@ -191,6 +152,13 @@ class MessageShelf(Protocol):
         ...
 
     def many(self, scope: Scope, ids: Sequence[str]) -> dict[str, Message]: ...
+
+    def windows(
+        self, messages: Sequence[Message], *, before: int, after: int, until: datetime | None = None
+    ) -> list[tuple[Message, ...]]:
+        """Each of ``messages`` with its neighbours in the same conversation, in order: ``before`` and ``after`` of them
+        at most, none made later than ``until``. One statement for all."""
+        ...
 
     def around(self, scope: Scope, message_id: str, *, before: int, after: int) -> tuple[Message, ...]:
         """A message with its neighbours in the same conversation, in order."""
@@ -280,6 +248,23 @@ class FileShelf(Protocol):
 
     def trim(self, scope: Scope, path: str, *, keep: int) -> int:
         """Drops earlier versions but the latest ``keep``; returns how many."""
+        ...
+
+
+class PassageShelf(Protocol):
+    """The text of memory files in pieces; :class:`FileShelf` writes them, in the same transaction as the file. A file
+    that is no text has one passage without text."""
+
+    def many(self, scope: Scope, ids: Sequence[str]) -> dict[str, Passage]:
+        """Those of ``ids`` that are visible from ``scope``, by id; of one path, those of the narrowest scope."""
+        ...
+
+    def set_vectors(self, passage: Passage, indexed: Indexed) -> bool:
+        """Attaches vectors made later; false if the passage is gone or its text changed since."""
+        ...
+
+    def unembedded(self, scope: Scope, model: str, *, limit: int) -> tuple[Passage, ...]:
+        """Passages kept exactly at ``scope`` that have no vector of ``model`` yet."""
         ...
 
 
@@ -406,21 +391,6 @@ class ExtractionShelf(Protocol):
         ...
 
 
-class IndexShelf(Protocol):
-    def revisions(self, scope: Scope, kinds: Sequence[Kind]) -> dict[tuple[Scope, Kind], Revision]:
-        """State of every bucket visible from ``scope``: one cheap statement, asked before each search."""
-        ...
-
-    def rows(self, bucket: Scope, kind: Kind, *, model: str, after: int = 0) -> IndexRows:
-        """Rows kept exactly at ``bucket`` that changed after revision ``after``, with vectors of ``model``."""
-        ...
-
-    def unembedded(self, model: str) -> tuple[Scope, ...]:
-        """Every place in the store that keeps an active fact or a message without a vector of ``model``; looks at all
-        of them."""
-        ...
-
-
 class Transaction(Protocol):
     """One unit of work on every shelf. Reads inside it see one state."""
 
@@ -429,6 +399,7 @@ class Transaction(Protocol):
     messages: MessageShelf
     sessions: SessionShelf
     files: FileShelf
+    passages: PassageShelf
     jobs: JobShelf
     journal: JournalShelf
     proposals: ProposalShelf

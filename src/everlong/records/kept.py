@@ -189,6 +189,11 @@ class Fact:
     superseded_by: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
+    def holds(self, at: datetime) -> bool:
+        """Whether it is said to be so at that time of the world: from ``valid_from`` on, until before ``valid_until``."""
+        begun = self.valid_from is None or self.valid_from <= at
+        return begun and (self.valid_until is None or at < self.valid_until)
+
 
 SECTIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -234,6 +239,21 @@ class MemoryFile:
     version: int = 1
     read_only: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A piece of a memory file's text, as search finds it; ``number`` is its place in the file, from 0.
+
+    ``created_at`` is when this piece of the file came to read as it does.
+    """
+
+    id: str
+    scope: Scope
+    path: str
+    number: int
+    content: str
+    created_at: datetime
 
 
 JobState = Literal["waiting", "running", "parked"]

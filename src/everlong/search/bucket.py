@@ -15,7 +15,7 @@ from everlong.errors import SchemaMismatch
 from everlong.text import hash_term
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -27,7 +27,9 @@ K1: Final = 1.2
 B: Final = 0.75
 """How fast a term's repetition saturates, and how much length counts: the customary values, measured best here too."""
 
-_PLURALS: Final = {"session": "sessions", "speaker": "speakers", "role": "roles", "category": "categories"}
+_PLURALS: Final = {
+    "session": "sessions", "speaker": "speakers", "role": "roles", "category": "categories", "origin": "origins",
+}  # fmt: skip
 _NAMED: Final = tuple(_PLURALS)
 _NAMES: Final = {plural: name for name, plural in _PLURALS.items()}
 _DTYPES: Final[dict[str, type]] = {
@@ -36,7 +38,11 @@ _DTYPES: Final[dict[str, type]] = {
     "length": np.int32,
     "question": np.bool_,
     "confidence": np.float32,
+    "trust": np.float32,
+    "valid_from": np.float64,
+    "valid_until": np.float64,
 }
+_PLAIN: Final = tuple(name for name in _DTYPES if name != "created")
 _PRIOR: Final = 50
 """Rows without any term that coverage imagines beside the real ones: of a handful of rows none can show which words are
 rare, and the words that none holds would weigh ten times those that one does."""
@@ -126,7 +132,7 @@ class Bucket:
         names = {}
         for name in _NAMED:
             columns[name], names[name] = _ordinals(pick(getattr(rows, name)))
-        for name in ("position", "length", "question", "confidence"):
+        for name in _PLAIN:
             columns[name] = np.array(pick(getattr(rows, name)), _DTYPES[name])
         columns["created"] = np.array([at.timestamp() for at in pick(rows.created_at)], np.float64)
         vectors, pieces = _unpack(pick(rows.vectors), dimensions)
@@ -296,14 +302,28 @@ class BucketCorpus:
     length: NDArray[np.int32]
     question: NDArray[np.bool_]
     confidence: NDArray[np.float32]
+    origin: NDArray[np.int32]
+    origins: Sequence[str]
+    trust: NDArray[np.float32]
+    valid_from: NDArray[np.float64]
+    valid_until: NDArray[np.float64]
+    place: NDArray[np.int32]
+    metadata: Sequence[Mapping[str, Any]]
 
-    def __init__(self, buckets: Sequence[Bucket]) -> None:
+    def __init__(
+        self, buckets: Sequence[Bucket], metadata: Sequence[Sequence[Mapping[str, Any]]] | None = None
+    ) -> None:
         self._buckets = [bucket for bucket in buckets if bucket.ids]
         self.size = sum(len(bucket.ids) for bucket in self._buckets)
+        if metadata is not None:
+            self.metadata = [each for rows in metadata for each in rows]
 
     def __getattr__(self, name: str) -> Any:
         if name == "ids":
             self.ids = _joined_ids(self._buckets)
+        elif name == "place":
+            sizes = [len(bucket.ids) for bucket in self._buckets]
+            self.place = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         elif name in _NAMES:
             column = _NAMES[name]
             ordinals, names = _joined_names(column, self._buckets)

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 from everlong.search.bucket import Bucket, BucketCorpus
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
     from everlong.protocols import Revision, Transaction
     from everlong.records import Kind, Scope
 
     Key = tuple[Scope, Kind]
 
 _MEBIBYTE: Final = 1024 * 1024
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_TOLD: Final = 200
+"""Bytes that a key of metadata takes with its value, about: short texts and numbers, as they mostly are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +31,7 @@ class _Cached:
     bucket: Bucket
     revision: Revision
     nbytes: int
+    metadata: Sequence[Mapping[str, Any]] | None = None
 
 
 class BucketIndex:
@@ -47,21 +56,30 @@ class BucketIndex:
         self._nbytes = 0
         self._lock = Lock()
 
-    def corpus(self, tx: Transaction, scope: Scope, kind: Kind) -> BucketCorpus:
+    def corpus(
+        self, tx: Transaction, scope: Scope, kind: Kind, *, metadata: bool = False, as_of: datetime | None = None
+    ) -> BucketCorpus:
         """All rows of ``kind`` that ``scope`` may see now, widest scope first.
+
+        ``metadata`` is read for a bucket when it is first asked for, and kept with it. ``as_of`` makes buckets of facts
+        as they were known then, which are not kept; turns and files have no other state than the present one.
 
         Raises:
             SchemaMismatch: stored vectors of this model have another width.
         """
         revisions = tx.index.revisions(scope, (kind,))
-        buckets = []
+        found: list[_Cached] = []
         for where in sorted(scope.covering(), key=_width):
             revision = revisions.get((where, kind))
             if revision is None:
                 self._drop((where, kind))
+            elif as_of is not None and kind == "fact":
+                rows = tx.index.past(where, model=self.model, at=as_of)
+                found.append(_Cached(Bucket.build(rows, self.dimensions), revision, 0))
             else:
-                buckets.append(self._bucket(tx, (where, kind), revision))
-        return BucketCorpus(buckets)
+                found.append(self._bucket(tx, (where, kind), revision, metadata=metadata))
+        told = [each.metadata for each in found if each.metadata is not None]
+        return BucketCorpus([each.bucket for each in found], told if metadata and as_of is None else None)
 
     def forget(self, scope: Scope) -> None:
         """Drops every bucket that an erasure of ``scope`` may have touched: those kept at it or within it, and with a
@@ -74,16 +92,21 @@ class BucketIndex:
         """Memory the kept buckets take, about."""
         return self._nbytes
 
-    def _bucket(self, tx: Transaction, key: Key, revision: Revision) -> Bucket:
+    def _bucket(self, tx: Transaction, key: Key, revision: Revision, *, metadata: bool) -> _Cached:
         with self._lock:
             cached = self._cached.get(key)
             if cached is not None:
                 self._cached.move_to_end(key)
-        if cached is not None and cached.revision == revision:
-            return cached.bucket
-        bucket = self._load(tx, key, revision, cached)
-        self._keep(key, _Cached(bucket, revision, bucket.nbytes))
-        return bucket
+        if cached is not None and cached.revision == revision and (cached.metadata is not None or not metadata):
+            return cached
+        bucket = cached.bucket if cached is not None and cached.revision == revision else None
+        bucket = bucket or self._load(tx, key, revision, cached)
+        made = _Cached(bucket, revision, bucket.nbytes)
+        if metadata:
+            told, nbytes = _metadata(tx, key, bucket)
+            made = replace(made, metadata=told, nbytes=made.nbytes + nbytes)
+        self._keep(key, made)
+        return made
 
     def _load(self, tx: Transaction, key: Key, revision: Revision, cached: _Cached | None) -> Bucket:
         where, kind = key
@@ -105,6 +128,15 @@ class BucketIndex:
         with self._lock:
             old = self._cached.pop(key, None)
             self._nbytes -= old.nbytes if old else 0
+
+
+def _metadata(tx: Transaction, key: Key, bucket: Bucket) -> tuple[list[Mapping[str, Any]], int]:
+    """Metadata of every row of a bucket, and the memory it takes, about."""
+    told = tx.index.metadata(*key)
+    sessions = bucket.names["session"]
+    rows = zip(bucket.columns["session"].tolist(), bucket.ids, strict=True)
+    found = [told.get((sessions[session], identifier), _NOTHING) for session, identifier in rows]
+    return found, 8 * len(found) + _TOLD * sum(map(len, told.values()))
 
 
 def _width(scope: Scope) -> int:

@@ -17,6 +17,7 @@ from everlong.store.index import Index
 from everlong.store.jobs import Jobs
 from everlong.store.journal import Journal
 from everlong.store.messages import Messages
+from everlong.store.passages import Passages
 from everlong.store.profiles import Profiles
 from everlong.store.proposals import Proposals
 from everlong.store.sessions import Sessions
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         JournalShelf,
         MessageShelf,
         NewId,
+        PassageShelf,
         ProfileShelf,
         ProposalShelf,
         SessionShelf,
@@ -74,6 +76,7 @@ class Unit:
     messages: MessageShelf
     sessions: SessionShelf
     files: FileShelf
+    passages: PassageShelf
     jobs: JobShelf
     journal: JournalShelf
     proposals: ProposalShelf
@@ -90,6 +93,7 @@ class Unit:
         self.messages = Messages(work, new_id)
         self.sessions = Sessions(work, new_id)
         self.files = Files(work, clock, new_id)
+        self.passages = Passages(work, new_id)
         self.jobs = Jobs(work, self._note)
         self.journal = Journal(work)
         self.proposals = Proposals(work)

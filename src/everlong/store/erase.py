@@ -21,7 +21,7 @@ _OF_FACTS: Final = {"vectors": "id", "revisions": "id", "proposals": "target", "
 """What hangs on a fact, and the column that names the fact; it goes before the fact."""
 _TABLES: Final = (
     *_OF_FACTS,
-    *("facts", "messages", "profiles", "sessions", "files", "jobs", "extractions"),
+    *("facts", "messages", "profiles", "sessions", "files", "passages", "jobs", "extractions"),
 )
 """In the order in which writers touch them, so that no two wait for each other in a circle."""
 
@@ -56,13 +56,6 @@ def _buckets(named: tuple[str, ...]) -> Executable:
     buckets = schema.buckets
     place = named[:-1] if "session" in named else named
     return select(*(buckets.c[n] for n in (*schema.PLACE, "kind"))).where(sql.within(buckets, place))
-
-
-_RENEW: Final = (
-    update(schema.buckets)
-    .where(sql.exactly(schema.buckets), schema.buckets.c.kind == bindparam("w_kind"))
-    .values(epoch=bindparam("epoch"), revision=schema.buckets.c.revision + 1)
-)
 
 
 @cache
@@ -132,7 +125,7 @@ def erase(work: Work, scope: Scope, new_id: NewId) -> dict[str, int]:
     """
     named, where = sql.named(scope), sql.place(scope)
     for row in sorted(work.rows(_buckets(named), **where)):
-        work.change(_RENEW, **sql.place(rows.to_scope(*row[:4])), w_kind=row[4], epoch=new_id("epoch"))
+        sql.renew(work, rows.to_scope(*row[:4]), row[4], new_id("epoch"))
     work.change(_forget(named), **where)
     counts = {name: work.change(_delete(name, named), **where) for name in _TABLES}
     if scope.session:

@@ -6,10 +6,10 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import bindparam, exists, select, update
+from sqlalchemy import bindparam, exists, or_, select, update
 
 from everlong.errors import Conflict, InvalidInput, NotFound
-from everlong.store import rows, sql
+from everlong.store import past, rows, sql
 from everlong.store.pages import Listing
 from everlong.store.schema import PLACE, facts, vectors
 
@@ -71,8 +71,11 @@ def _touch(size: int) -> Executable:
     return update(facts).where(sql.visible(facts), sql.one_of(facts.c.id, size)).values(changed)
 
 
-def _asked(*, status: bool, categories: int, pinned: bool) -> list[ColumnElement[bool]]:
+def _asked(*, status: bool, categories: int, pinned: bool, valid: bool) -> list[ColumnElement[bool]]:
     asked = [sql.visible(facts)]
+    if valid:
+        asked.append(or_(facts.c.valid_from.is_(None), facts.c.valid_from <= bindparam("valid_at")))
+        asked.append(or_(facts.c.valid_until.is_(None), facts.c.valid_until > bindparam("valid_at")))
     if pinned:
         asked.append(facts.c.pinned == 1)
     if status:
@@ -86,8 +89,21 @@ _LIST: Final = Listing(
     _COLUMNS,
     (facts.c.created_at, facts.c.id, facts.c.org),
     rows.to_fact,
-    lambda status, categories, pinned: _asked(status=status, categories=categories, pinned=pinned),
+    lambda status, categories, pinned, valid: _asked(status=status, categories=categories, pinned=pinned, valid=valid),
 )
+
+
+def _wanted(
+    fact: Fact, status: FactStatus | None, categories: Sequence[str], valid_at: datetime | None, *, pinned: bool
+) -> bool:
+    """Whether a list asks for this fact: in Python what :func:`_asked` says in SQL."""
+    if valid_at is not None and not fact.holds(valid_at):
+        return False
+    return (
+        (status is None or fact.status == status)
+        and (not categories or fact.category in categories)
+        and (fact.pinned or not pinned)
+    )
 
 
 class Facts:
@@ -154,10 +170,22 @@ class Facts:
         cursor: str = "",
         limit: int = 100,
         pinned: bool = False,
+        valid_at: datetime | None = None,
+        as_of: datetime | None = None,
     ) -> Page[Fact]:
+        if as_of is not None:
+            known = past.facts_at(self._work, scope, as_of)
+            found = [fact for fact in known if _wanted(fact, status, categories, valid_at, pinned=pinned)]
+            return _LIST.page_of(found, past.key, cursor=cursor, limit=limit)
         size, values = next(sql.chunks(categories), (0, {}))
         asked: dict[str, Any] = sql.place(scope) | values | ({"w_status": status} if status else {})
-        return _LIST(self._work, status is not None, size, pinned, cursor=cursor, limit=limit, **asked)
+        if valid_at is not None:
+            asked["valid_at"] = rows.to_micros(valid_at)
+        shape = (status is not None, size, pinned, valid_at is not None)
+        return _LIST(self._work, *shape, cursor=cursor, limit=limit, **asked)
+
+    def as_of(self, scope: Scope, at: datetime) -> tuple[Fact, ...]:
+        return tuple(past.facts_at(self._work, scope, at))
 
     def history(self, scope: Scope, fact_id: str) -> tuple[Fact, ...]:
         present = self.get(scope, fact_id)

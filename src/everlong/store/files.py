@@ -9,6 +9,7 @@ from sqlalchemy import bindparam, func, select, update
 
 from everlong.errors import Conflict, NotFound
 from everlong.store import rows, sql
+from everlong.store.passages import drop_file, index_file
 from everlong.store.schema import files, revisions
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Files:
             raise Conflict(f"file {file.path}", expected=expected, actual=found.version if found else 0)
         if old:
             self._keep(old)
+        index_file(self._work, made, self._new_id)
         return made
 
     def list(self, scope: Scope, *, prefix: str = "/") -> tuple[FileInfo, ...]:
@@ -91,6 +93,7 @@ class Files:
         if not self._work.change(_DELETE, **sql.place(scope), w_path=path, w_version=expected):
             raise Conflict(f"file {path}", expected=expected, actual=old.version)
         self._keep(old)
+        drop_file(self._work, scope, path, self._new_id)
 
     def history(self, scope: Scope, path: str, *, limit: int = 20) -> tuple[MemoryFile, ...]:
         present = self._at(scope, path)

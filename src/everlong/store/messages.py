@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import and_, bindparam, case, exists, func, select, update
+from sqlalchemy import and_, bindparam, case, exists, func, literal_column, select, union_all, update
 
 from everlong.errors import InvalidInput, InvalidScope
 from everlong.protocols import Backlog
 from everlong.store import rows, sql
-from everlong.store.schema import PLACE, messages, sessions, vectors
+from everlong.store.schema import PLACE, Words, messages, sessions, vectors
 from everlong.store.sessions import begin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from sqlalchemy import Select
     from sqlalchemy.sql.base import Executable
 
     from everlong.protocols import Indexed, NewId
@@ -67,6 +68,8 @@ _BACKLOG: Final = (
     .where(sql.exactly(sessions, home=True), sessions.c.extracted < _AT)
 )
 _EVER: Final = 2**62
+_WINDOWS: Final = 64
+"""Turns whose neighbours one statement asks for: SQLite joins 500 selects at most."""
 
 
 @cache
@@ -78,6 +81,22 @@ def _held(size: int) -> Executable:
 def _many(size: int) -> Executable:
     asked = sql.visible(messages, home=True), sql.one_of(messages.c.id, size)
     return select(*_COLUMNS).where(*asked).order_by(messages.c.created_at)
+
+
+def _beside(place: int, *, before: bool) -> Select[Any]:
+    """Rows next to one turn in its conversation, in a select of its own, which is how both dialects take a limit there."""
+    here = bindparam(f"at{place}", type_=_AT.type)
+    where = [messages.c[name] == bindparam(f"{name}{place}", type_=Words) for name in PLACE]
+    where += [here > _AT if before else here < _AT, messages.c.created_at <= bindparam("until")]
+    order = _AT.desc() if before else _AT
+    most = bindparam("before" if before else "after", type_=_AT.type)
+    found = select(literal_column(str(place)).label("place"), *_COLUMNS).where(*where).order_by(order).limit(most)
+    return select(found.subquery())
+
+
+@cache
+def _windows(size: int) -> Executable:
+    return union_all(*(_beside(place, before=side) for place in range(size) for side in (True, False)))
 
 
 @cache
@@ -140,6 +159,30 @@ class Messages:
         for size, values in sql.chunks(ids):
             found |= {one.id: one for one in map(rows.to_message, self._work.rows(_many(size), **where, **values))}
         return found
+
+    def windows(
+        self, messages: Sequence[Message], *, before: int, after: int, until: datetime | None = None
+    ) -> list[tuple[Message, ...]]:
+        found: list[list[Message]] = [[message] for message in messages]
+        if before > 0 or after > 0:
+            shape = {"before": max(before, 0), "after": max(after, 0)}
+            shape["until"] = _EVER if until is None else rows.to_micros(until)
+            for start in range(0, len(messages), _WINDOWS):
+                self._fill(found[start : start + _WINDOWS], shape)
+        return [tuple(sorted(window, key=lambda one: one.position)) for window in found]
+
+    def _fill(self, windows: list[list[Message]], shape: dict[str, int]) -> None:
+        """Puts the neighbours of each window's turn into it. The statement is for a power of two of turns: the last one
+        is asked for again to make up the number, and what that gives is left out."""
+        size = 1 << (len(windows) - 1).bit_length()
+        asked: dict[str, Any] = dict(shape)
+        for place in range(size):
+            turn = windows[min(place, len(windows) - 1)][0]
+            names = zip(PLACE, (*turn.scope.parts[:3], turn.session), strict=True)
+            asked |= {f"{name}{place}": part for name, part in names} | {f"at{place}": turn.position}
+        for place, *row in self._work.rows(_windows(size), **asked):
+            if place < len(windows):
+                windows[place].append(rows.to_message(tuple(row)))
 
     def around(self, scope: Scope, message_id: str, *, before: int, after: int) -> tuple[Message, ...]:
         found = self._work.row(_ONE, **sql.home(scope), w_id=message_id)

@@ -76,6 +76,18 @@ class Listing(Generic[T]):
         following = _cursor(found[limit - 1][width:]) if found[limit:] else ""
         return Page(items=tuple(self._record(row[:width]) for row in found[:limit]), total=total, next=following)
 
+    def page_of(self, found: Sequence[T], key: Callable[[T], Row], *, cursor: str, limit: int) -> Page[T]:
+        """The page after ``cursor`` of records that are all in memory, in the order of the list; ``key`` gives the
+        values of its key.
+
+        Raises:
+            InvalidInput: ``cursor`` was not given by this list.
+        """
+        after = tuple(self._parse(cursor).values()) if cursor else None
+        left = [record for record in found if after is None or key(record) < after]
+        following = _cursor(key(left[limit - 1])) if left[limit:] else ""
+        return Page(items=tuple(left[:limit]), total=len(found), next=following)
+
     def _make(self, cursor: bool, *shape: Hashable) -> tuple[Executable, Executable]:  # noqa: FBT001 (a cache's key)
         asked = self._asked(*shape)
         counted = select(func.count()).select_from(self._key[0].table).where(*asked)

@@ -9,10 +9,12 @@ from sqlalchemy import bindparam, select, update
 
 from everlong.errors import Conflict
 from everlong.records import Profile
-from everlong.store import rows, sql
+from everlong.store import past, rows, sql
 from everlong.store.schema import profiles
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from everlong.protocols import Clock
     from everlong.records import Scope
     from everlong.store.sql import Work
@@ -38,6 +40,17 @@ class Profiles:
     def get(self, scope: Scope) -> Profile:
         found = self._work.row(_GET, **sql.place(scope))
         return Profile(scope=scope) if found is None else rows.to_profile(found)
+
+    def as_of(self, scope: Scope, at: datetime) -> Profile:
+        ended = past.body_at(self._work, scope, "profile", at)
+        if ended is not None:
+            return self._if_then(rows.profile_of_body(scope, *ended), at)
+        return self._if_then(self.get(scope), at)
+
+    @staticmethod
+    def _if_then(profile: Profile, at: datetime) -> Profile:
+        stood = profile.updated_at is not None and profile.updated_at <= at
+        return profile if stood else Profile(scope=profile.scope)
 
     def visible(self, scope: Scope) -> tuple[Profile, ...]:
         found = map(rows.to_profile, self._work.rows(_VISIBLE, **sql.place(scope)))

@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Column, Double, Index, Integer, LargeBinary, MetaData, Table, Text, text
 
-HEAD: Final = "0002"
+HEAD: Final = "0003"
 """The revision that :data:`metadata` describes."""
 
 metadata: Final = MetaData()
@@ -95,6 +95,18 @@ files: Final = Table(
     *_numbers("version", "read_only", "created_at", "updated_at"),
     Column("content", LargeBinary, nullable=False),
 )
+
+passages: Final = Table(
+    "passages",
+    metadata,
+    *_words(*PLACE, "path", key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    *_words("id", "content"),
+    *_numbers("created_at"),
+    *_searchable(),
+)
+Index("passages_by_id", *(passages.c[n] for n in (*PLACE, "id")))
+Index("passages_by_revision", *(passages.c[n] for n in (*PLACE, "revision")))
 
 vectors: Final = Table(
     "vectors",

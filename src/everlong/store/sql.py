@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from sqlalchemy import ColumnElement, Table, and_, bindparam, literal_column, select
+from sqlalchemy import ColumnElement, Table, and_, bindparam, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from everlong.store import schema
@@ -162,6 +162,18 @@ def bump(work: Work, scope: Scope, kind: str, epoch: str, by: int = 1) -> int:
     if found is None:
         raise AssertionError("an upsert returns its row")
     return int(found[0])
+
+
+_RENEW: Final = (
+    update(schema.buckets)
+    .where(exactly(schema.buckets), schema.buckets.c.kind == bindparam("w_kind"))
+    .values(epoch=bindparam("epoch"), revision=schema.buckets.c.revision + 1)
+)
+
+
+def renew(work: Work, scope: Scope, kind: str, epoch: str) -> None:
+    """Begins a new epoch of a bucket, because rows left it for good: every cache loads it anew."""
+    work.change(_RENEW, **place(scope), w_kind=kind, epoch=epoch)
 
 
 _vectors = schema.vectors

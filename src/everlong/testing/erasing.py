@@ -68,10 +68,11 @@ def left(tx: Transaction, scope: Scope) -> list[int]:
         tx.extractions.list(scope).total,
         len(tx.index.rows(scope, "fact", model="m").ids),
         len(tx.index.rows(scope, "message", model="m").ids),
+        len(tx.index.rows(scope, "file", model="m").ids),
     ]
 
 
-FULL = [1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1]
+FULL = [1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1]
 NONE = [0] * len(FULL)
 
 
@@ -211,7 +212,7 @@ class EraseTests:
         with store.read() as tx:
             assert left(tx, ANN) == FULL
             assert len(tx.facts.history(ANN, "ann-f")) == 2
-            assert {key[1] for key in tx.index.revisions(ANN, ALL_KINDS)} == {"fact", "message"}
+            assert {key[1] for key in tx.index.revisions(ANN, ALL_KINDS)} == {"fact", "file", "message"}
 
     def test_an_erasure_that_fails_deletes_nothing(self, store: Store) -> None:
         with store.write() as tx:

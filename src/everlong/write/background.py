@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from everlong.errors import Conflict, ModelError, UnusableExtraction
+from everlong.protocols import Indexed
 from everlong.records import (
     Batch,
     Change,
@@ -27,7 +28,7 @@ from everlong.write.nearby import nearby
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from everlong.protocols import Clock, Embedder, Extractor, Index, Indexed, NewId, Store, Transaction
+    from everlong.protocols import Clock, Embedder, Extractor, Index, NewId, Store, Transaction
     from everlong.write.apply import Applier
 
 __all__ = ["Background"]
@@ -92,7 +93,7 @@ class Background:
             with self._store.write() as tx:
                 tx.jobs.done(job)
             return
-        while self._embed_messages(job.scope) or self._embed_facts(job.scope):
+        while self._embed_messages(job.scope) or self._embed_facts(job.scope) or self._embed_passages(job.scope):
             pass
         with self._store.write() as tx:
             tx.jobs.done(job)
@@ -101,7 +102,8 @@ class Background:
 
     def _pending(self, tx: Transaction, home: Scope) -> bool:
         model = self._model
-        return bool(tx.messages.unembedded(home, model, limit=1)) or bool(tx.facts.unembedded(home, model, limit=1))
+        shelves = (tx.messages, tx.facts, tx.passages)
+        return any(shelf.unembedded(home, model, limit=1) for shelf in shelves)
 
     @property
     def _model(self) -> str:
@@ -133,6 +135,17 @@ class Background:
                 for f, row in zip(facts, indexed, strict=True)
                 if row is not None
             )
+        return _progress(done, failed)
+
+    def _embed_passages(self, place: Scope) -> int:
+        with self._store.read() as tx:
+            passages = tx.passages.unembedded(place, self._model, limit=_EMBED_BATCH)
+        if not passages:
+            return 0
+        indexed, failed = self._vectors([Indexed(terms=()) for _ in passages], [p.content for p in passages])
+        with self._store.write() as tx:
+            made = [(p, row) for p, row in zip(passages, indexed, strict=True) if row is not None]
+            done = sum(tx.passages.set_vectors(passage, row) for passage, row in made)
         return _progress(done, failed)
 
     def _vectors(self, rows: Sequence[Indexed], texts: Sequence[str]) -> tuple[list[Indexed | None], ModelError | None]:

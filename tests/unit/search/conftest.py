@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -36,6 +37,10 @@ def row(identifier: str, text: str, **given: Any) -> dict[str, Any]:
         "length": len(text),
         "question": text.endswith("?"),
         "confidence": 0.5,
+        "origin": "user",
+        "trust": 0.9,
+        "valid_from": -inf,
+        "valid_until": inf,
     }
     return made | given
 

@@ -18,12 +18,14 @@ from everlong.store.rows.kept import (
     from_profile,
     profile_body,
     profile_columns,
+    profile_of_body,
     to_file,
     to_file_info,
     to_profile,
 )
 from everlong.store.rows.talk import from_message, message_columns, session_columns, to_message, to_session
 from everlong.store.rows.values import (
+    SECOND,
     from_json,
     maybe_micros,
     maybe_time,
@@ -51,6 +53,7 @@ from everlong.store.rows.work import (
 
 __all__ = [
     "COSTS",
+    "SECOND",
     "body_without_quotes",
     "entry_columns",
     "extraction_columns",
@@ -76,6 +79,7 @@ __all__ = [
     "message_columns",
     "profile_body",
     "profile_columns",
+    "profile_of_body",
     "proposal_columns",
     "searchable",
     "session_columns",

@@ -56,6 +56,12 @@ def profile_body(profile: Profile) -> str:
     return encode(from_profile(profile))
 
 
+def profile_of_body(scope: Scope, version: int, body: str) -> Profile:
+    """An earlier version of a profile from its text."""
+    found = json.loads(body)
+    return to_profile((*scope.parts, found["sections"], found["attributes"], version, found["updated_at"]))
+
+
 def file_columns() -> list[Column[Any]]:
     return ordered(schema.files, "path content created_at updated_at version read_only metadata")
 

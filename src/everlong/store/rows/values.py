@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from everlong.protocols import Indexed
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+SECOND: Final = 1_000_000
 _TICK: Final = timedelta(microseconds=1)
 _QUESTION: Final = ("?", "？", "؟")
 
