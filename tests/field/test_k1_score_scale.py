@@ -54,3 +54,14 @@ def test_a_score_means_the_same_in_a_small_and_in_a_large_memory(memory: int) ->
         desk.know(f"filler {number}")
     scores = {hit.text: hit.score for hit in desk.ask("question", min_score=0.0, limit=memory + 1).hits}
     assert scores["answer"] == pytest.approx(0.6 * 0.85, abs=0.01)
+
+
+def test_scores_never_rise_down_the_list() -> None:
+    desk = Desk()
+    for speaker in ("Ann", "Bob"):
+        desk.say("the zebra crossing got new paint", speaker=speaker)
+        desk.say("paint for the zebra, paint for the crossing, all new", speaker=speaker, session="t2")
+        desk.say("new shoes", speaker=speaker, session="t2")
+    scores = [hit.score for hit in desk.ask("what new paint did Bob see on the zebra crossing", min_score=0.0).hits]
+    assert len(scores) > 3
+    assert scores == sorted(scores, reverse=True)

@@ -150,8 +150,10 @@ def _ordered(strength: Floats, created: Floats, allowed: Bools, depth: int) -> N
 def associated(corpus: Corpus, score: Floats, allowed: Bools, weights: Weights) -> Floats:
     """What facts are lent by a strongly matching fact of the same conversation; 0 for most.
 
-    A conversation of many facts lends less (they have less to do with each other), and at most
-    ``weights.associates`` facts are lent anything: those nearest in meaning, then in time.
+    Having been learned together is no tie by itself: a person tells many things in one sitting. Only facts that have
+    something to do with the question themselves (a word, or more meaning than unrelated texts have) are lent to, no
+    more than just passes by itself. A conversation of many facts lends less, and at most ``weights.associates`` facts are lent anything: those nearest
+    in meaning, then in time.
     """
     lent = np.zeros(corpus.size)
     eligible = np.where(allowed, score, 0.0)
@@ -161,8 +163,8 @@ def associated(corpus: Corpus, score: Floats, allowed: Bools, weights: Weights) 
         if not corpus.sessions[corpus.session[row]]:
             continue
         group = np.flatnonzero(allowed & (corpus.session == corpus.session[row]))
-        share = weights.association * eligible[row] * min(1.0, _FULL_LENDING / len(group))
-        others = group[(group != row) & (eligible[group] < share) & (lent[group] == 0)]
+        share = weights.association * min(1.0, _FULL_LENDING / len(group))
+        others = group[(eligible[group] >= weights.tie) & (eligible[group] < share) & (lent[group] == 0)]
         nearest = np.lexsort((np.abs(corpus.created[others] - corpus.created[row]), -eligible[others]))
         chosen = others[nearest][:room]
         lent[chosen] = share

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
@@ -12,9 +12,11 @@ import numpy as np
 
 from everlong import text as words
 from everlong.errors import EmptyText, ModelError
-from everlong.read.compose import compose, shortened
-from everlong.read.dates import dates_in
+from everlong.read.compose import compose
+from everlong.read.dates import dates_in, zone_of
 from everlong.read.features import owners
+from everlong.read.layers import latest, material
+from everlong.read.presets import PRESETS
 from everlong.read.question import asks_time, conversation_asked, last_turn, own_words, views, without_names
 from everlong.read.rank import Question, Ranking, associated, rank_facts, rank_messages
 from everlong.read.weights import Weights
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from everlong.protocols import Clock, Corpus, Embedder, Index, NewId, Store, TokenCounter, Transaction
+    from everlong.read.presets import Preset
     from everlong.records import Kind
 
 __all__ = ["MIN_SCORE", "Reader"]
@@ -38,8 +41,6 @@ questions find something for 51 % (62 %). 0.4 would let in little less and lose 
 hundreds of long turns some pass for any question (1.8 of five): there the limit holds, not the threshold."""
 _CONSIDERED: Final = 50
 """Candidates of a kind that a trace lists at least, where there are so many."""
-_STANDING: Final = 100
-"""Corrections, and pinned facts, that a block can hold at most: at five tokens each they fill the smallest budget."""
 _DEPTH: Final = 1000
 """Candidates of a kind that are looked at until enough are found: some may have expired or be shown already."""
 _TERMS: Final = 256
@@ -106,73 +107,44 @@ class Reader:
             return self._recall(tx, work)
 
     def context(
-        self,
-        scope: Scope,
-        query: Query,
-        *,
-        budget: int = 2000,
-        recent_messages: int = 10,
-        recent_tokens: int = 2000,
-        recent_window: timedelta = timedelta(days=7),
-        session: str = "",
+        self, scope: Scope, query: Query, *, budget: int = 2000, preset: Preset = PRESETS["default"], session: str = ""
     ) -> Context:
-        """The prompt block for a question: profile, facts, recalled turns, and the latest turns.
+        """The prompt block for a question: static facts, extracted facts, and conversation, as ``preset`` says.
 
-        ``session`` is the present conversation (default: the scope's); without one the latest turns come from all
-        of them. Recent turns are limited by number, tokens and age. ``budget`` is in tokens.
+        Without a question (an empty text) nothing is searched: facts stand in the order of their worth. ``session`` is
+        the present conversation (default: the scope's); without one the latest turns come from all of them. ``budget``
+        is in tokens.
 
         Raises:
-            EmptyText: nothing is left of the question's text.
+            InvalidInput: ``query.zone`` is no time zone, or the preset names no known format.
         """
-        work = self._prepare(scope, query)
+        asked = bool(words.clean(query.text).strip())
+        preset = preset if asked else replace(preset, by_worth=True)
+        work = self._prepare(scope, query) if asked and not preset.by_worth else None
+        at = query.at or self._clock()
+        zone = zone_of(query.zone)
+        session = session or scope.session
         with self._store.read() as tx:
-            latest = self._latest(tx, scope, session or scope.session, recent_messages, work.at - recent_window)
-            left_out = work.query.exclude_sessions
-            recent = self._within([message for message in latest if message.session not in left_out], recent_tokens)
-            work.shown = frozenset(message.id for message in recent)
-            recall = self._recall(tx, work)
-            profiles = tx.profiles.visible(scope)
-            standing = self._standing(tx, work)
-        facts = [hit.record for hit in recall.hits if isinstance(hit.record, Fact)]
-        turns = [hit.record for hit in recall.hits if isinstance(hit.record, Message)]
+            recent = latest(tx, scope, query, preset, session=session, at=at, counter=self._counter)
+            recall = None
+            if work is not None:
+                work.shown = frozenset(message.id for message in recent.turns)
+                recall = self._recall(tx, work)
+            hits = recall.hits if recall else ()
+            made_of = material(tx, scope, preset, hits=hits, recent=recent.turns, at=at)
         block = compose(
-            profiles,
-            [*facts, *standing],
-            turns,
-            recent,
+            made_of,
             budget=budget,
             counter=self._counter,
-            hits=recall.hits,
-            at=work.at,
+            format=preset.format,
+            shares=preset.shares,
+            zone=zone,
+            at=at,
+            hits=hits,
         )
-        return replace(block, trace=recall.trace)
+        return replace(block, omitted=(*block.omitted, *recent.omitted), trace=recall.trace if recall else None)
 
     # ------------------------------------------------------------------------------------------------------ steps
-
-    def _latest(self, tx: Transaction, scope: Scope, session: str, limit: int, since: datetime) -> list[Message]:
-        if not session:
-            return list(tx.messages.recent(scope, limit=limit, since=since))
-        here = tx.messages.tail(replace(scope.home, session=session), limit=limit)
-        return [message for message in here if message.created_at >= since]
-
-    def _within(self, messages: Sequence[Message], tokens: int) -> list[Message]:
-        """The latest that fit; one that is too long counts as what is shown of it."""
-        kept: list[Message] = []
-        most = tokens // 4
-        for message in reversed(messages):
-            tokens -= self._counter(shortened(message.content, most, self._counter))
-            if tokens < 0:
-                break
-            kept.append(message)
-        return kept[::-1]
-
-    def _standing(self, tx: Transaction, work: _Work) -> list[Fact]:
-        """Corrections and pinned facts, which count whatever is asked; the surest first, then the newest."""
-        found = [
-            *tx.facts.list(work.scope, categories=("correction",), limit=_STANDING).items,
-            *tx.facts.list(work.scope, pinned=True, limit=_STANDING).items,
-        ]
-        return sorted((fact for fact in found if _current(fact, work.at)), key=lambda fact: -fact.confidence)
 
     def _prepare(self, scope: Scope, query: Query) -> _Work:
         text = words.clean(query.text).strip()
@@ -304,20 +276,31 @@ def _records(
         yield from ((row, found.get(name)) for row, name in zip(rows, ids, strict=True))
 
 
-def _merged(found: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:
-    """All kinds together: each keeps the order of its ranking, and the better score decides between them.
+def _levelled(hits: Sequence[Hit]) -> list[Hit]:
+    """The same hits with scores that never rise down the list: neighbours that the ranking orders against their scores
+    share the mean of them.
 
-    A hit is not held back by weaker ones that its own ranking puts before it: they go with it.
+    A ranking sees more than a score (who speaks, what stands beside), so what it puts first is at least as relevant.
     """
-    reach: list[tuple[float, Hit]] = []
-    for hits in found:
-        best = 0.0
-        backwards = []
-        for hit in reversed(hits):
-            best = max(best, hit.score)
-            backwards.append((best, hit))
-        reach += reversed(backwards)
-    return tuple(hit for _, hit in sorted(reach, key=lambda each: -each[0]))
+    runs: list[list[Hit]] = []
+    means: list[float] = []
+    for hit in hits:
+        runs.append([hit])
+        means.append(hit.score)
+        while len(means) > 1 and means[-2] < means[-1]:
+            last = runs.pop()
+            runs[-1] += last
+            means[-2:] = [sum(each.score for each in runs[-1]) / len(runs[-1])]
+    return [
+        hit if hit.score == mean else replace(hit, score=mean)
+        for run, mean in zip(runs, means, strict=True)
+        for hit in run
+    ]
+
+
+def _merged(found: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:
+    """All kinds together, best first: each keeps the order of its ranking, and the score decides between them."""
+    return tuple(sorted((hit for hits in found for hit in _levelled(hits)), key=lambda hit: -hit.score))
 
 
 def _since(started: float) -> float:

@@ -73,8 +73,10 @@ class Weights:
     anchor: float = 0.5
     """Absolute score from which a fact may lend to those learned with it. Of 40 questions about anything else put to
     15 facts, 3 found a fact of this score, all in Chinese; at 0.4, 9 did."""
-    association: float = 0.8
-    """What a lent fact gets of its anchor's score: less than the anchor, above the threshold only when that is
-    strong."""
+    association: float = 0.4
+    """Absolute score of a lent fact: it passes the default threshold and outranks nothing that passes by itself."""
+    tie: float = 0.03
+    """Own score that a lent fact must have. In one sitting a person tells of many things: of five facts told in a row,
+    all were recalled with any one of them when nothing was asked of their own; words alone then lend to none."""
     associates: int = 4
     """Most facts that one question may recall by association."""

@@ -14,6 +14,7 @@ from everlong.records import Fact, Query, Scope
 from everlong.search import BucketIndex
 from everlong.store import open_store
 from everlong.testing.fakes import CountingIds, FakeClock
+from tests.unit.read.desk import Desk
 
 USE = UniversalSentenceEncoder()
 ZH = ["我在用 ESP32 做一个智能浇花系统", "我用的是电容式传感器", "采样间隔设成 1 秒"]
@@ -50,6 +51,30 @@ def ask(facts: list[str], question: str) -> set[str]:
 def test_one_conversation_is_recalled_together(facts: list[str], question: str, other: str) -> None:
     assert ask(facts, question) == set(facts)
     assert ask(facts, other) == set()
+
+
+@pytest.mark.parametrize(
+    ("facts", "question"),
+    [
+        (["我在腾讯云上部署了服务", "我喜欢喝拿铁", "我家的猫叫年糕", "周末常去爬山", "女儿在学钢琴"], "腾讯云"),
+        (
+            ["My service runs on Hetzner", "I like latte", "My cat is called Mochi", "I hike at weekends",
+             "My daughter learns the piano"],
+            "Hetzner",
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("embedder", [USE, None])
+def test_what_was_told_in_a_row_about_other_things_stays_away(
+    facts: list[str], question: str, embedder: UniversalSentenceEncoder | None
+) -> None:
+    desk = Desk(embedder)
+    for fact in facts:
+        desk.know(fact, session="s1")
+    assert desk.found(question) == facts[:1]
+    scores = [hit.score for hit in desk.ask(question, min_score=0.0).hits]
+    assert scores == sorted(scores, reverse=True)
+    assert desk.found("明天会下雨吗？") == desk.found("Will it rain tomorrow?") == []
 
 
 @pytest.mark.parametrize("question", ['"', "AND", "*", "NEAR(a b)", "'; DROP TABLE facts; --", "word " * 10_000])
