@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Span = tuple[datetime, datetime]
     Rule = Callable[[re.Match[str], datetime], Span | None]
 
-__all__ = ["dates_in"]
+__all__ = ["dates_in", "zone_of"]
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -40,12 +40,21 @@ def dates_in(text: str, at: datetime, zone: str = "UTC", *, latest: datetime | N
     Raises:
         InvalidInput: ``zone`` is no time zone.
     """
-    try:
-        local = at.astimezone(ZoneInfo(zone))
-    except (KeyError, ValueError, OSError) as broken:
-        raise InvalidInput(f"{zone!r} is no time zone") from broken
+    local = at.astimezone(zone_of(zone))
     last = local if latest is None else min(local, latest.astimezone(local.tzinfo))
     return list(dict.fromkeys(_found(text[:2000].lower(), local, last)))
+
+
+def zone_of(zone: str) -> ZoneInfo:
+    """The time zone called ``zone``, such as ``Asia/Shanghai``.
+
+    Raises:
+        InvalidInput: there is none.
+    """
+    try:
+        return ZoneInfo(zone)
+    except (KeyError, ValueError, OSError) as broken:
+        raise InvalidInput(f"{zone!r} is no time zone") from broken
 
 
 def _found(text: str, at: datetime, last: datetime) -> Iterator[Span]:

@@ -12,18 +12,32 @@ import numpy as np
 
 from everlong import text as words
 from everlong.errors import EmptyText, ModelError
+from everlong.read import filters
 from everlong.read.compose import compose
 from everlong.read.dates import dates_in, zone_of
 from everlong.read.features import owners
 from everlong.read.layers import latest, material
+from everlong.read.neighbours import Shelves, with_neighbours
 from everlong.read.presets import PRESETS
 from everlong.read.question import asks_time, conversation_asked, last_turn, own_words, views, without_names
 from everlong.read.rank import Question, Ranking, associated, rank_facts, rank_messages
 from everlong.read.weights import Weights
-from everlong.records import Considered, Context, Fact, Hit, Message, Query, Recall, Scope, Trace
+from everlong.records import (
+    ALL_KINDS,
+    Considered,
+    Context,
+    Fact,
+    Hit,
+    Message,
+    Passage,
+    Query,
+    Recall,
+    Scope,
+    Trace,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -64,6 +78,11 @@ class _Work:
     vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     milliseconds: dict[str, float] = field(default_factory=dict)
     embedder: str = ""
+
+    @property
+    def moment(self) -> datetime:
+        """The time of the world at which what is found has to hold."""
+        return self.query.valid_at or self.query.as_of or self.at
 
 
 class Reader:
@@ -136,7 +155,7 @@ class Reader:
             made_of,
             budget=budget,
             counter=self._counter,
-            format=preset.format,
+            look=preset.format,
             shares=preset.shares,
             zone=zone,
             at=at,
@@ -150,10 +169,11 @@ class Reader:
         text = words.clean(query.text).strip()
         if not text:
             raise EmptyText("the question is empty")
+        filters.check(query)
         query = replace(query, text=text)
         minimum = self._min_score if query.min_score is None else query.min_score
         text = text[:_CHARACTERS]
-        work = _Work(scope, query, query.at or self._clock(), minimum, {"fact": text, "message": text})
+        work = _Work(scope, query, query.at or self._clock(), minimum, dict.fromkeys(ALL_KINDS, text))
         if "message" in query.kinds:
             with self._store.read() as tx:  # a model never runs inside a transaction, so the names are read first
                 names = owners(self._index.corpus(tx, scope, "message"), self._weights)
@@ -200,10 +220,14 @@ class Reader:
         return Recall(hits=_merged(found), trace=trace)
 
     def _search(self, tx: Transaction, work: _Work, kind: Kind) -> tuple[list[Hit], list[Considered]]:
-        corpus = self._index.corpus(tx, work.scope, kind)
+        query = work.query
+        corpus = self._index.corpus(tx, work.scope, kind, metadata=bool(query.metadata), as_of=query.as_of)
         if not corpus.size:
             return [], []
-        allowed = _allowed(corpus, work.query, kind)
+        shelves = Shelves(tx, work.scope, query)
+        allowed = filters.allowed(corpus, query, kind, shelves.told(kind, corpus))
+        if not allowed.any():
+            return [], []
         ranking = self._ranked(corpus, work, kind, allowed)
         lent = np.zeros(corpus.size)
         if kind == "fact" and work.minimum > 0:
@@ -211,8 +235,8 @@ class Reader:
         score = np.maximum(ranking.score, lent)
         hits: list[Hit] = []
         considered: list[Considered] = []
-        for row, record in _records(tx, work, kind, corpus, _by_worth(ranking.order, score, lent, work.minimum)):
-            enough = len(hits) >= work.query.limit or score[row] < work.minimum
+        for row, record in _records(shelves, kind, corpus, _by_worth(ranking.order, score, lent, work.minimum)):
+            enough = len(hits) >= query.limit or score[row] < work.minimum
             if enough and len(considered) >= _CONSIDERED:
                 break
             name, worth = corpus.ids[row], float(score[row])
@@ -224,7 +248,7 @@ class Reader:
                 hits.append(Hit(kind=kind, id=name, score=worth, record=record, parts=parts))
             why = reason or ("learned with a strong match" if lent[row] else "relevant") + _ahead(record, work.at)
             considered.append(Considered(kind=kind, id=name, score=worth, kept=not reason, reason=why, parts=parts))
-        return hits, considered
+        return with_neighbours(tx, query, hits), considered
 
     def _ranked(self, corpus: Corpus, work: _Work, kind: Kind, allowed: NDArray[np.bool_]) -> Ranking:
         asked = work.asked[kind]
@@ -244,7 +268,7 @@ class Reader:
             depth=max(_DEPTH, 4 * work.query.limit),
         )
         calibration = self._embedder.calibration if self._embedder is not None else None
-        rank = rank_facts if kind == "fact" else rank_messages
+        rank = rank_messages if kind == "message" else rank_facts
         return rank(corpus, question, allowed, calibration, self._weights)
 
 
@@ -263,16 +287,14 @@ def _by_worth(
 
 
 def _records(
-    tx: Transaction, work: _Work, kind: Kind, corpus: Corpus, order: NDArray[np.int64]
-) -> Iterator[tuple[int, Fact | Message | None]]:
+    shelves: Shelves, kind: Kind, corpus: Corpus, order: NDArray[np.int64]
+) -> Iterator[tuple[int, Fact | Message | Passage | None]]:
     """Rows with their records, read as they are asked for."""
-    size = max(_CONSIDERED, work.query.limit)
+    size = max(_CONSIDERED, shelves.query.limit)
     for start in range(0, len(order), size):
         rows = order[start : start + size].tolist()
         ids = [corpus.ids[row] for row in rows]
-        found: Mapping[str, Fact | Message] = (
-            tx.facts.many(work.scope, ids) if kind == "fact" else tx.messages.many(work.scope, ids)
-        )
+        found = shelves.many(kind, ids)
         yield from ((row, found.get(name)) for row, name in zip(rows, ids, strict=True))
 
 
@@ -311,36 +333,20 @@ def _current(fact: Fact, at: datetime) -> bool:
     return fact.valid_until is None or fact.valid_until > at
 
 
-def _ahead(record: Fact | Message | None, at: datetime) -> str:
+def _ahead(record: Fact | Message | Passage | None, at: datetime) -> str:
     if isinstance(record, Fact) and record.valid_from is not None and record.valid_from > at:
         return f", but holds only from {record.valid_from:%Y-%m-%d}"
     return ""
 
 
-def _refusal(record: Fact | Message | None, score: float, work: _Work, taken: int) -> str:
+def _refusal(record: Fact | Message | Passage | None, score: float, work: _Work, taken: int) -> str:
     """Why a candidate is dropped; empty when it is kept."""
     if record is None:
         return "no longer there"
-    if isinstance(record, Fact) and not _current(record, work.at):
+    if isinstance(record, Fact) and not _current(record, work.moment):
         return "expired"
     if score < work.minimum:
         return f"below the threshold of {work.minimum:.2f}"
     if record.id in work.shown:
         return "shown among the latest turns"
     return "over the limit" if taken >= work.query.limit else ""
-
-
-def _allowed(corpus: Corpus, query: Query, kind: Kind) -> NDArray[np.bool_]:
-    """Rows that the question's filters let in."""
-    rows = np.ones(corpus.size, bool)
-    if query.sessions:
-        rows &= np.isin(corpus.session, [i for i, name in enumerate(corpus.sessions) if name in query.sessions])
-    if query.exclude_sessions and kind == "message":
-        rows &= ~np.isin(corpus.session, [i for i, n in enumerate(corpus.sessions) if n in query.exclude_sessions])
-    if query.categories:
-        rows &= np.isin(corpus.category, [i for i, name in enumerate(corpus.categories) if name in query.categories])
-    if query.since is not None:
-        rows &= corpus.created >= query.since.timestamp()
-    if query.until is not None:
-        rows &= corpus.created < query.until.timestamp()
-    return rows
