@@ -134,9 +134,11 @@ class AsyncScopedMemory:
         """What memory holds on a question."""
         return await self._run(self._scoped.recall, question, **filters)
 
-    async def context(self, question: str | Query, *, budget: int | None = None, **filters: Any) -> Context:
+    async def context(
+        self, question: str | Query | None = None, *, budget: int | None = None, **options: Any
+    ) -> Context:
         """A block for the agent's prompt."""
-        return await self._run(self._scoped.context, question, budget=budget, **filters)
+        return await self._run(self._scoped.context, question, budget=budget, **options)
 
     async def explain(self, trace_id: str) -> Trace:
         """Why a recall found what it found."""
@@ -224,7 +226,7 @@ class AsyncInbox:
         """What waits for review."""
         return await self._run(self._inbox.list, kind=kind, cursor=cursor, limit=limit)
 
-    async def approve(self, proposal_id: str, *, content: str | None = None) -> Fact | Profile:
+    async def approve(self, proposal_id: str, *, content: str | None = None) -> Any:
         """Lets a proposal take effect."""
         return await self._run(self._inbox.approve, proposal_id, content=content)
 

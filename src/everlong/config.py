@@ -26,7 +26,7 @@ from everlong.errors import ConfigError
 from everlong.files.keeper import FileLimits, Keeper
 from everlong.memory import Memory, Parts
 from everlong.models import open_chat_model, open_embedder
-from everlong.policy import READS, OwnScope, guard
+from everlong.policy import READS, Rule, Rules, guard
 from everlong.protocols import (
     ChatModel,
     Clock,
@@ -34,6 +34,7 @@ from everlong.protocols import (
     Extractor,
     Middleware,
     NewId,
+    Policy,
     Store,
     TokenCounter,
     Transaction,
@@ -55,7 +56,7 @@ from everlong.write.signals import load as load_signals
 from everlong.write.split import SplitExtractor
 from everlong.write.writer import Debounce, Limits, Writer
 
-__all__ = ["Settings", "build", "new_id", "now", "open_memory"]
+__all__ = ["Settings", "build", "load_settings", "new_id", "now", "open_memory"]
 
 
 def now() -> datetime:
@@ -145,6 +146,9 @@ class Settings(BaseSettings):
         default="secrets", description="secrets, or personal data too, are taken out of text before it is stored"
     )
     signals_file: Path | None = Field(default=None, description="patterns of your own for signals, as TOML")
+    rules: tuple[Rule, ...] = Field(
+        default=(), description="who may do what, asked before the default rules: see docs/rights.md"
+    )
     zone: str = Field(default="UTC", description="the users' time zone, for dates in words")
     worker: Literal["thread", "none"] = Field(
         default="thread", description="do background work in this process, or leave it to everlong worker"
@@ -178,7 +182,12 @@ class Settings(BaseSettings):
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
 
-def _settings(values: dict[str, Any]) -> Settings:
+def load_settings(**values: Any) -> Settings:
+    """The settings, with ``values`` before those of the environment and of ``everlong.toml``.
+
+    Raises:
+        ConfigError: a setting is unknown or wrong.
+    """
     try:
         return Settings(**values)
     except ValidationError as error:
@@ -196,6 +205,7 @@ def build(
     embedder: Embedder | None = None,
     chat_model: ChatModel | None = None,
     extractor: Extractor | None = None,
+    policy: Policy | None = None,
     counter: TokenCounter = estimate_tokens,
     clock: Clock = now,
     new_id: NewId = new_id,
@@ -236,6 +246,14 @@ def build(
     )
     writer = _writer(settings, applier, embedder=embedder, counter=counter, store=store, clock=clock, new_id=new_id)
     reader = Reader(store=store, index=index, embedder=embedder, counter=counter, clock=clock, new_id=new_id)
+    reviewer = Reviewer(
+        store=store,
+        applier=applier,
+        embedder=embedder,
+        clock=clock,
+        new_id=new_id,
+        redact=Redactor(settings.redact).value,
+    )
     worker = _worker(settings, store, background, clock)
     metrics = telemetry.Metrics()
     return Memory(
@@ -245,11 +263,11 @@ def build(
             embedder=embedder,
             extractor=extractor.name,
             writer=writer,
-            reviewer=Reviewer(store=store, applier=applier, embedder=embedder, clock=clock),
+            reviewer=reviewer,
             reader=reader,
             files=_keeper(settings, store, clock, new_id, applier.enqueue_embedding if embedder else None),
             worker=worker,
-            middleware=_onion(settings, store, metrics, clock, new_id),
+            middleware=_onion(settings, policy or Rules(settings.rules), reviewer, store, metrics, clock, new_id),
             metrics=metrics,
             traces=telemetry.TraceLog(),
             clock=clock,
@@ -275,12 +293,18 @@ def _worker(settings: Settings, store: Store, background: Background, clock: Clo
 
 
 def _onion(
-    settings: Settings, store: Store, metrics: telemetry.Metrics, clock: Clock, new_id: NewId
+    settings: Settings,
+    policy: Policy,
+    reviewer: Reviewer,
+    store: Store,
+    metrics: telemetry.Metrics,
+    clock: Clock,
+    new_id: NewId,
 ) -> list[Middleware]:
     """The skins round every operation, the outermost first."""
     return [
         telemetry.audit(store, clock, new_id),
-        guard(OwnScope()),
+        guard(policy, store, reviewer.hold),
         telemetry.measure(metrics),
         redaction(Redactor(settings.redact), reads=READS, store=store, clock=clock, new_id=new_id),
     ]
@@ -362,4 +386,4 @@ def open_memory(url: str | None = None, /, **settings: Any) -> Memory:
     """
     if url is not None:
         settings["url"] = url
-    return build(_settings(settings))
+    return build(load_settings(**settings))

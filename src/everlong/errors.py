@@ -100,7 +100,12 @@ class AccessDenied(EverlongError):
 
 
 class ApprovalRequired(AccessDenied):
-    """The policy wants a person to approve this action first; it waits in the review inbox."""
+    """The policy wants a person to approve this action first. It waits in the review inbox as ``proposal_id``, which
+    is empty when such a call cannot wait and has to be made again by someone who may."""
+
+    def __init__(self, action: str, scope: Scope, reason: str, proposal_id: str = "") -> None:
+        self.proposal_id = proposal_id
+        super().__init__(action, scope, reason)
 
 
 class NotFound(EverlongError, LookupError):

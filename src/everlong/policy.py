@@ -2,59 +2,169 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from everlong.errors import AccessDenied, ApprovalRequired
-from everlong.protocols import Decision
+from everlong.errors import AccessDenied, ApprovalRequired, NotFound
+from everlong.protocols import Decision, Request
+from everlong.records import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
-    from everlong.protocols import Call, Middleware, Policy
-    from everlong.records import Principal, Scope
+    from everlong.protocols import Call, Middleware, Policy, Store
+    from everlong.records import Principal
 
-__all__ = ["READS", "OwnScope", "guard"]
+__all__ = ["DEFAULTS", "READS", "Rule", "Rules", "guard"]
 
 READS: Final = frozenset(
     {"recall", "context", "explain", "facts", "fact", "history", "profile", "messages", "sessions", "journal"}
     | {"files", "file", "jobs", "proposals", "extractions", "extraction", "skills"}
 )
-"""Actions that change nothing; all others write."""
+"""Actions that change nothing."""
 
-DECISIONS: Final = frozenset({"approve", "reject"})
-"""Actions that decide over what an agent proposed, and so are never an agent's own."""
+_GROUPS: Final[Mapping[str, frozenset[str]]] = {
+    "read": READS,
+    "approve": frozenset({"approve", "reject"}),
+    "erase": frozenset({"erase"}),
+}
+"""Names for several actions; ``write`` is every action in none of these."""
+
+_KINDS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("facts", "fact", "history", "remember", "revise", "forget", "restore"), "fact"),
+    **dict.fromkeys(("messages", "sessions", "add"), "message"),
+    **dict.fromkeys(("profile", "update_profile"), "profile"),
+    **dict.fromkeys(("files", "file", "skills", "write_file", "edit_file", "delete_file", "restore_file"), "file"),
+}
 
 
-FILE_CHANGES: Final = frozenset({"write_file", "edit_file", "delete_file", "restore_file"})
-"""Changes of memory files, which an agent may make to its own, shared by all whom it serves."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One rule. Everything that is given must match; what is left out matches anything.
 
-
-class OwnScope:
-    """The default: users own their own scope, agents act for the user they serve, operators and the system may all.
-
-    Memory that is wider than one user (an agent's, an organisation's) is read by everyone it covers, through the
-    scopes a question looks at, and written by operators only; an agent keeps its own files, though.
+    ``actions`` are names of operations, or ``read``, ``write``, ``approve``, ``erase``. ``org``, ``agent`` and
+    ``user`` match a part of the scope exactly; ``""`` means that the part is empty (wider memory), ``"*"`` that it is
+    not, ``"{id}"`` the principal's own id. ``categories`` and ``paths`` are patterns with ``*`` and ``?``.
     """
 
-    def decide(self, by: Principal, action: str, scope: Scope) -> Decision:
-        """Allows or denies ``action`` at ``scope`` to ``by``; every answer says why."""
-        if by.role in {"operator", "system"}:
-            return Decision(effect="allow", reason=f"{by.role}s may do everything")
-        if by.role == "agent" and action in FILE_CHANGES and not scope.user and scope.agent == by.id:
-            return Decision(effect="allow", reason="an agent keeps its own files")
-        if not scope.user:
-            return Decision(effect="deny", reason="memory of more than one user is an operator's to touch directly")
-        if by.role == "user" and by.id != scope.user:
-            return Decision(effect="deny", reason="this memory belongs to another user")
-        if by.role == "agent" and action in DECISIONS:
-            return Decision(effect="deny", reason="what waits for review is a person's to decide")
-        if by.role == "agent" and action not in READS and scope.agent and by.id != scope.agent:
-            return Decision(effect="deny", reason="this memory belongs to another agent")
-        return Decision(effect="allow", reason="own memory")
+    effect: Literal["allow", "deny", "ask"]
+    reason: str
+    roles: tuple[Role, ...] = ()
+    ids: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    actions: tuple[str, ...] = ()
+    org: str | None = None
+    agent: str | None = None
+    user: str | None = None
+    kinds: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+    def matches(self, request: Request) -> bool:
+        """Whether this rule has something to say about ``request``."""
+        return self._is_about(request.by) and self._is_at(request) and self._is_of(request)
+
+    def _is_about(self, by: Principal) -> bool:
+        return (
+            (not self.roles or by.role in self.roles)
+            and (not self.ids or by.id in self.ids)
+            and (not self.groups or not set(self.groups).isdisjoint(by.groups))
+        )
+
+    def _is_at(self, request: Request) -> bool:
+        scope = request.scope
+        pairs = ((self.org, scope.org), (self.agent, scope.agent), (self.user, scope.user))
+        return all(_part(wanted, part, request.by) for wanted, part in pairs)
+
+    def _is_of(self, request: Request) -> bool:
+        return (
+            (not self.actions or request.action in self.actions or _group(request.action) in self.actions)
+            and (not self.kinds or request.kind in self.kinds)
+            and (not self.categories or any(fnmatchcase(request.category, p) for p in self.categories))
+            and (not self.paths or any(fnmatchcase(request.path, p) for p in self.paths))
+        )
 
 
-def guard(policy: Policy) -> Middleware:
+def _part(wanted: str | None, part: str, by: Principal) -> bool:
+    if wanted is None:
+        return True
+    if wanted == "*":
+        return bool(part)
+    return part == (by.id if wanted == "{id}" else wanted)
+
+
+def _group(action: str) -> str:
+    return next((name for name, actions in _GROUPS.items() if action in actions), "write")
+
+
+DEFAULTS: Final = (
+    Rule(effect="allow", reason="operators and the system may do everything", roles=("operator", "system")),
+    Rule(
+        effect="allow",
+        reason="an agent keeps its own files",
+        roles=("agent",),
+        actions=("write",),
+        agent="{id}",
+        user="",
+        kinds=("file",),
+    ),
+    Rule(effect="deny", reason="memory of more than one user is an operator's to touch directly", user=""),
+    Rule(effect="allow", reason="own memory", roles=("user",), user="{id}"),
+    Rule(effect="deny", reason="this memory belongs to another user", roles=("user",)),
+    Rule(effect="deny", reason="what waits for review is a person's to decide", roles=("agent",), actions=("approve",)),
+    Rule(effect="allow", reason="an agent reads for the user it serves", roles=("agent",), actions=("read",)),
+    Rule(effect="allow", reason="an agent acts for the user it serves", roles=("agent",), agent="{id}"),
+    Rule(effect="allow", reason="an agent acts for the user it serves", roles=("agent",), agent=""),
+    Rule(effect="deny", reason="this memory belongs to another agent", roles=("agent",)),
+)
+"""Users own their own memory; agents act for the user they serve, in their own part or the user's, and decide nothing
+that waits for a person; memory wider than one user is read through the scopes that it covers and written by operators.
+The first rule that matches decides."""
+
+
+class Rules:
+    """A policy made of rules: your own first, then the defaults; the first that matches decides.
+
+    Args:
+        own: asked before the defaults.
+    """
+
+    def __init__(self, own: Sequence[Rule] = ()) -> None:
+        self._own = tuple(own)
+        self.all = (*self._own, *DEFAULTS)
+
+    def match(self, request: Request) -> Rule:
+        """The rule that decides; without one, a refusal."""
+        closed = Rule(effect="deny", reason="no rule allows it")
+        return next((rule for rule in self.all if rule.matches(request)), closed)
+
+    def decide(self, request: Request) -> Decision:
+        """Allows, denies, or asks for a person; every answer says why."""
+        rule = self.match(request)
+        return Decision(effect=rule.effect, reason=rule.reason)
+
+
+def request_of(call: Call, category: str = "") -> Request:
+    """What a policy is asked about a call."""
+    arguments = call.arguments
+    changes = arguments.get("changes")
+    named = category or arguments.get("category") or (changes.get("category") if isinstance(changes, dict) else "")
+    return Request(
+        by=call.by,
+        action=call.action,
+        scope=call.scope,
+        kind=_KINDS.get(call.action, ""),
+        category=str(named or ""),
+        path=str(arguments.get("path") or ""),
+    )
+
+
+def guard(policy: Policy, store: Store, hold: Callable[[Call, str], str]) -> Middleware:
     """A middleware that lets a call through only if ``policy`` allows it.
+
+    A change of a fact is judged by the category that the fact has, and by the one that it gets. What needs a person
+    is put into the review inbox by ``hold``, which returns the proposal's id, or nothing when such a call cannot wait.
 
     Raises:
         AccessDenied: the policy says no.
@@ -62,10 +172,26 @@ def guard(policy: Policy) -> Middleware:
     """
 
     def skin(call: Call, handler: Callable[[Call], Any]) -> Any:
-        decision = policy.decide(call.by, call.action, call.scope)
-        if decision.effect == "allow":
-            return handler(call)
-        refusal = ApprovalRequired if decision.effect == "ask" else AccessDenied
-        raise refusal(call.action, call.scope, decision.reason)
+        decisions = [policy.decide(request_of(call))]
+        present = _category_of(call, store)
+        if present:
+            decisions.append(policy.decide(request_of(call, present)))
+        strictest = min(decisions, key=lambda decision: ("deny", "ask", "allow").index(decision.effect))
+        if strictest.effect == "deny":
+            raise AccessDenied(call.action, call.scope, strictest.reason)
+        if strictest.effect == "ask" and not call.approved_by:
+            raise ApprovalRequired(call.action, call.scope, strictest.reason, hold(call, strictest.reason))
+        return handler(call)
 
     return skin
+
+
+def _category_of(call: Call, store: Store) -> str:
+    fact_id = call.arguments.get("fact_id")
+    if not isinstance(fact_id, str):
+        return ""
+    with store.read() as tx:
+        try:
+            return tx.facts.get(call.scope, fact_id).category
+        except NotFound:
+            return ""

@@ -117,3 +117,14 @@ def test_demo_for_a_person_needs_no_colours_and_leaves_nothing_behind(tmp_path: 
     assert "ESP32" in shown
     assert "\x1b[" not in shown
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_policy_says_which_rule_decides(tmp_path: Path) -> None:
+    (tmp_path / "everlong.toml").write_text(
+        '[[rules]]\neffect = "deny"\nreason = "nobody erases acme"\norg = "acme"\nactions = ["erase"]\n', "utf-8"
+    )
+    asked = ["policy", "check", "erase", "--by", "ops", "--role", "operator", "--json", "--user", "ann", "--org"]
+    closed = json.loads(run(tmp_path, *asked, "acme").stdout)
+    assert closed == {"effect": "deny", "reason": "nobody erases acme", "rule": 1}
+    assert json.loads(run(tmp_path, *asked, "umbrella").stdout)["effect"] == "allow"
+    assert "nobody erases acme" in run(tmp_path, "policy", "list").stdout

@@ -19,8 +19,7 @@ from everlong import Scope, open_memory
 from everlong.errors import ConfigError, InvalidScope
 from everlong.integrations.identity import scope_of
 from everlong.integrations.langchain import EverlongMiddleware
-from everlong.policy import guard
-from everlong.protocols import Decision
+from everlong.policy import Rule
 from tests.integrations.scripted import Scripted, calls, system_text
 
 if TYPE_CHECKING:
@@ -198,17 +197,16 @@ def test_past_conversations_are_found_the_present_one_is_not(memory: Memory) -> 
     assert "What about" not in found
 
 
-class Asks:
-    """A policy that wants a person to look before an agent remembers."""
-
-    def decide(self, by, action, scope):
-        ask = by.role == "agent" and action == "remember"
-        return Decision(effect="ask" if ask else "allow", reason="agents ask first")
+ASK_FIRST = Rule(effect="ask", reason="agents ask first", roles=("agent",), actions=("remember",))
 
 
 @pytest.mark.parametrize("approved", [True, False])
-def test_what_needs_approval_interrupts_the_run(memory: Memory, approved: bool) -> None:
-    memory.parts.middleware[1] = guard(Asks())
+def test_what_needs_approval_interrupts_the_run(approved: bool) -> None:
+    with open_memory("sqlite://", embedder="none", worker="none", rules=[ASK_FIRST]) as memory:
+        interrupted_run(memory, approved=approved)
+
+
+def interrupted_run(memory: Memory, *, approved: bool) -> None:
     model = Scripted(answers=[calls("remember", content="Ann likes red"), "Fine."])
     agent = agent_of(memory, model, tools=("remember",))
     waiting = say(agent, "Remember that I like red")["__interrupt__"][0].value
@@ -218,6 +216,7 @@ def test_what_needs_approval_interrupts_the_run(memory: Memory, approved: bool) 
     result = agent.invoke(answer, thread("monday"), context=Who("ann"))
     assert result["messages"][-1].text == "Fine."
     assert memory.at(Scope(user="ann")).facts().total == int(approved)
+    assert not memory.at(Scope(user="ann")).inbox.list().items
 
 
 def test_the_login_counts_more_than_what_the_caller_says() -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from everlong.cli import files, oversight, render
+from everlong.cli import files, oversight, render, rights
 from everlong.cli.options import Agent, Cursor, Json, Limit, Org, SessionName, Url, User, at, on_scope, opened
 from everlong.errors import EverlongError, InvalidInput
 from everlong.memory import ScopedMemory
@@ -182,6 +182,7 @@ def worker(
 
 
 oversight.register(app)
+rights.register(app)
 files.register(app)
 
 

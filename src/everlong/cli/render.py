@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from everlong.errors import EverlongError
     from everlong.memory import ScopedMemory, Status
+    from everlong.policy import Rule
     from everlong.records import (
         Added,
         Context,
@@ -198,6 +199,19 @@ def journal(page: Page[Entry], *, as_json: bool) -> None:
     """Journal entries, a line each."""
     rows = [(f"{e.at:%Y-%m-%d %H:%M}", e.by, e.action, e.target, e.reason) for e in page.items]
     _page(page, rows, "when", "by", "action", "target", "reason", as_json=as_json)
+
+
+def rules(listed: Sequence[Rule], *, as_json: bool) -> None:
+    """Rules of a policy, a line each, with what they match."""
+    if as_json:
+        document(listed)
+        return
+    rows = []
+    for number, rule in enumerate(listed, 1):
+        asked = {f.name: getattr(rule, f.name) for f in fields(rule) if f.name not in {"effect", "reason"}}
+        given = (f"{name}={value!r}" for name, value in plain(asked).items() if value not in (None, []))
+        rows.append((f"{number}", rule.effect, rule.reason, " ".join(given)))
+    console().print(_table(rows, "rule", "effect", "reason", "when"))
 
 
 def jobs(work: Sequence[Job], *, as_json: bool) -> None:

@@ -86,10 +86,13 @@ def _with_approval(scoped: ScopedMemory, action: str, **arguments: Any) -> Any:
         return getattr(scoped, action)(**arguments)
     except ApprovalRequired as required:
         answer = interrupt({"action": action, "arguments": arguments, "reason": required.reason})
-        if not (isinstance(answer, dict) and answer.get("approved") is True and answer.get("by")):
+        if not (required.proposal_id and isinstance(answer, dict) and answer.get("by")):
             raise
-        person = Principal(id=str(answer["by"]), role="operator")
-        return getattr(scoped.as_seen_by(person), action)(**arguments)
+        inbox = scoped.as_seen_by(Principal(id=str(answer["by"]), role="operator")).inbox
+        if answer.get("approved") is True:
+            return inbox.approve(required.proposal_id)
+        inbox.reject(required.proposal_id)
+        raise
 
 
 def _answered(work: Callable[[], str]) -> str:

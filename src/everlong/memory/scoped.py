@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from everlong.errors import InvalidInput
@@ -10,13 +11,17 @@ from everlong.memory.inbox import Inbox
 from everlong.memory.skills import SkillShelf
 from everlong.middleware import compose
 from everlong.protocols import Call
+from everlong.read.presets import adapted, preset_of
 from everlong.records import Principal, Query, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import timedelta
 
     from everlong.memory.memory import Memory
     from everlong.protocols import Store
+    from everlong.read.formats import Format
+    from everlong.read.presets import Preset
     from everlong.records import (
         Added,
         Context,
@@ -49,12 +54,13 @@ class ScopedMemory:
     Any operation may raise :class:`~everlong.errors.AccessDenied` and :class:`~everlong.errors.StoreError`.
     """
 
-    def __init__(self, memory: Memory, scope: Scope, by: Principal) -> None:
-        self._memory, self.scope, self.by = memory, scope, by
+    def __init__(self, memory: Memory, scope: Scope, by: Principal, *, approved_by: str = "") -> None:
+        self._memory, self.scope, self.by, self._approved_by = memory, scope, by, approved_by
 
     def _run(self, action: str, operation: Callable[..., T], /, *, at: Scope | None = None, **arguments: Any) -> T:
         """Runs one operation through the onion; ``at`` is the scope it touches (default: this one)."""
-        call = Call(action=action, scope=self.scope if at is None else at, by=self.by, arguments=arguments)
+        where = self.scope if at is None else at
+        call = Call(action=action, scope=where, by=self.by, arguments=arguments, approved_by=self._approved_by)
         result: T = compose(self._memory.parts.middleware, lambda inner: operation(**inner.arguments))(call)
         return result
 
@@ -69,6 +75,11 @@ class ScopedMemory:
     def as_seen_by(self, by: Principal) -> ScopedMemory:
         """The same memory, touched by another principal."""
         return type(self)(self._memory, self.scope, by)
+
+    def approved_at(self, scope: Scope, asker: Principal, *, by: Principal) -> ScopedMemory:
+        """Memory at ``scope`` for one call of ``asker`` that ``by`` has approved: a policy that asks lets it pass, one
+        that denies does not."""
+        return type(self)(self._memory, scope, asker, approved_by=f"{by.role}:{by.id}")
 
     @property
     def inbox(self) -> Inbox:
@@ -163,7 +174,7 @@ class ScopedMemory:
             EmptyText: the question is empty.
             InvalidInput: a filter is unknown or malformed.
         """
-        return self._run("recall", self._recall, query=_query(question, filters))
+        return self._run("recall", self._recall, query=self._query(question, filters))
 
     def _recall(self, *, query: Query) -> Recall:
         recall = self._memory.parts.reader.recall(self.scope, query)
@@ -171,23 +182,58 @@ class ScopedMemory:
         self._memory.parts.on_recall(recall)
         return recall
 
-    def context(self, question: str | Query, *, budget: int | None = None, **filters: Any) -> Context:
-        """A block for the agent's prompt: profile, facts and conversation that bear on the question, marked as data.
+    def context(
+        self,
+        question: str | Query | None = None,
+        *,
+        budget: int | None = None,
+        preset: str | Preset | None = None,
+        format: str | Format | None = None,  # noqa: A002 - the word for it
+        max_messages: int | None = None,
+        max_tokens: int | None = None,
+        time_window: str | timedelta | None = None,
+        files: Sequence[str] | None = None,
+        **filters: Any,
+    ) -> Context:
+        """A block for the agent's prompt: static facts, facts that bear on the question, and conversation, as data.
 
-        ``budget`` is in tokens, 100 to 8000 (default: the setting ``max_injection_tokens``, 2000). The block is
-        empty when there is nothing to say.
+        Without a question it holds what is known whatever is asked: profile, files, the surest facts, the latest turns.
+
+        Args:
+            question: text, or a :class:`~everlong.records.Query`.
+            budget: tokens, 100 to 8000; default: the setting ``max_injection_tokens``, 2000. It is never exceeded.
+            preset: ``default``, ``deerflow``, ``vector``, ``three-layer`` or a preset of your own; default: the setting.
+            format: ``deerflow``, ``marked``, ``layers`` (the last two also with ``-zh``), ``json`` or one of your own.
+            max_messages: so many of the latest turns at most (10); 0 shows none.
+            max_tokens: tokens of them at most (2000).
+            time_window: how old they are at most (``"7d"``).
+            files: memory files that are always shown; a path that ends in ``/`` means all below it.
+            filters: fields of :class:`~everlong.records.Query`, as in :meth:`recall`.
+
+        Raises:
+            InvalidInput: an option or filter is unknown or malformed.
         """
         budget = self._memory.parts.budget if budget is None else budget
         if not isinstance(budget, int) or not 100 <= budget <= 8000:  # noqa: PLR2004 - the documented range
             msg = f"budget is {budget!r}; it must be 100 to 8000 tokens"
             raise InvalidInput(msg)
-        return self._run("context", self._context, query=_query(question, filters), budget=budget)
+        usual = self._memory.parts.preset
+        chosen = usual if preset is None else replace(preset_of(preset), shares=usual.shares)
+        chosen = adapted(
+            chosen, format=format, max_messages=max_messages, max_tokens=max_tokens, time_window=time_window, files=files
+        )
+        query = self._query("" if question is None else question, {**chosen.filters, **filters})
+        return self._run("context", self._context, query=query, budget=budget, preset=chosen)
 
-    def _context(self, *, query: Query, budget: int) -> Context:
-        context = self._memory.parts.reader.context(self.scope, query, budget=budget)
+    def _context(self, *, query: Query, budget: int, preset: Preset) -> Context:
+        context = self._memory.parts.reader.context(self.scope, query, budget=budget, preset=preset)
         if context.trace is not None:
             self._memory.parts.traces.keep(context.trace)
         return context
+
+    def _query(self, question: str | Query, filters: Mapping[str, Any]) -> Query:
+        """The question in the users' zone, unless it names another."""
+        return _query(question, {"zone": self._memory.parts.zone, **filters})
 
     def explain(self, trace_id: str) -> Trace:
         """Why a recall found what it found: every candidate, its score parts, and why it was kept or dropped.

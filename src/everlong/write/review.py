@@ -2,27 +2,90 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from everlong.errors import Conflict, EmptyText, InvalidInput, NotFound
-from everlong.records import Fact, Page, Profile, Section
+from everlong.records import Fact, Page, Profile, Proposal, Section
 from everlong.text import clean, normal
 from everlong.write.apply import index_fact, name_of
 
 if TYPE_CHECKING:
-    from everlong.protocols import Clock, Embedder, Store, Transaction
-    from everlong.records import Principal, Proposal, ProposalKind, Scope
+    from collections.abc import Callable
+
+    from everlong.protocols import Call, Clock, Embedder, NewId, Store, Transaction
+    from everlong.records import Principal, ProposalKind, Scope
     from everlong.write.apply import Applier
 
-__all__ = ["Reviewer"]
+__all__ = ["REPEATABLE", "Reviewer"]
+
+REPEATABLE: Final = frozenset({"remember", "revise", "forget", "update_profile", "erase", "write_file"})
+"""Calls that can wait for a person: their arguments are plain values."""
 
 
 class Reviewer:
     """Reads the inbox and carries out what a person decided, each decision in one transaction with its journal entry."""
 
-    def __init__(self, *, store: Store, applier: Applier, embedder: Embedder | None, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        applier: Applier,
+        embedder: Embedder | None,
+        clock: Clock,
+        new_id: NewId,
+        redact: Callable[[Any], Any],
+    ) -> None:
         self._store, self._applier, self._embedder, self._clock = store, applier, embedder, clock
+        self._new_id, self._redact = new_id, redact
+
+    def hold(self, call: Call, reason: str) -> str:
+        """Keeps a call for a person to approve, less its secrets; returns the proposal's id, or nothing for calls that
+        cannot wait: those that only read, and those whose arguments are not plain values. The same call made again
+        waits once."""
+        payload = {
+            "arguments": self._redact(dict(call.arguments)),
+            "by": {"id": call.by.id, "role": call.by.role, "groups": list(call.by.groups)},
+        }
+        if call.action not in REPEATABLE or not _plain(payload):
+            return ""
+        with self._store.write() as tx:
+            for waiting in tx.proposals.list(call.scope, kind="call", limit=1000).items:
+                if (waiting.scope, waiting.target, waiting.payload) == (call.scope, call.action, payload):
+                    return waiting.id
+            proposal = Proposal(
+                id=self._new_id("prop"),
+                scope=call.scope,
+                kind="call",
+                target=call.action,
+                reason=reason,
+                by=name_of(call.by),
+                created_at=self._clock(),
+                payload=payload,
+            )
+            return tx.proposals.put(proposal).id
+
+    def take_call(self, scope: Scope, proposal_id: str) -> Proposal | None:
+        """Takes a call that waits out of the inbox, for it to be made; ``None`` when the proposal is no call."""
+        with self._store.write() as tx:
+            proposal = tx.proposals.get(scope, proposal_id)
+            if proposal.kind != "call":
+                return None
+            self._take(tx, proposal)
+            return proposal
+
+    def note(self, proposal: Proposal, *, by: Principal) -> None:
+        """Journals that a call was approved and made."""
+        with self._store.write() as tx:
+            self._applier.journal(
+                tx, proposal.scope, by, "approve", kind="call", target=proposal.target, reason=proposal.reason
+            )
+
+    def give_back(self, proposal: Proposal) -> None:
+        """Lets a call wait again that was taken and could not be made."""
+        with self._store.write() as tx:
+            tx.proposals.put(proposal)
 
     def list(self, scope: Scope, *, kind: ProposalKind | None, cursor: str, limit: int) -> Page[Proposal]:
         with self._store.read() as tx:
@@ -78,7 +141,7 @@ class Reviewer:
             return self._remove(tx, proposal, by)
         if proposal.kind == "section":
             return self._rewrite(tx, proposal, wording)
-        msg = f"a {proposal.kind} is approved by the operation that asked for it, not here"
+        msg = f"a waiting {proposal.kind} cannot be reworded; approve it as it stands, or reject it"
         raise InvalidInput(msg)
 
     def _let_in(self, tx: Transaction, proposal: Proposal, by: Principal, wording: str | None) -> Fact:
@@ -128,3 +191,11 @@ class Reviewer:
         summary = wording or str(proposal.payload["summary"])
         sections = {**profile.sections, proposal.target: Section(summary=summary, updated_at=now)}
         return tx.profiles.put(replace(profile, sections=sections, updated_at=now), expected=profile.version)
+
+
+def _plain(payload: Any) -> bool:
+    try:
+        json.dumps(payload, allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return True
