@@ -14,9 +14,12 @@ from anyio.lowlevel import RunVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import timedelta
     from types import TracebackType
 
     from everlong.memory import Files, Inbox, Memory, ScopedMemory, SkillShelf, Status
+    from everlong.read.formats import Format
+    from everlong.read.presets import Preset
     from everlong.records import (
         Added,
         Context,
@@ -135,10 +138,22 @@ class AsyncScopedMemory:
         return await self._run(self._scoped.recall, question, **filters)
 
     async def context(
-        self, question: str | Query | None = None, *, budget: int | None = None, **options: Any
+        self,
+        question: str | Query | None = None,
+        *,
+        budget: int | None = None,
+        preset: str | Preset | None = None,
+        format: str | Format | None = None,  # noqa: A002 - as in the twin
+        max_messages: int | None = None,
+        max_tokens: int | None = None,
+        time_window: str | timedelta | None = None,
+        files: Sequence[str] | None = None,
+        **filters: Any,
     ) -> Context:
         """A block for the agent's prompt."""
-        return await self._run(self._scoped.context, question, budget=budget, **options)
+        context = partial(self._scoped.context, preset=preset, format=format, files=files, **filters)
+        limits: dict[str, Any] = {"max_messages": max_messages, "max_tokens": max_tokens, "time_window": time_window}
+        return await self._run(context, question, budget=budget, **limits)
 
     async def explain(self, trace_id: str) -> Trace:
         """Why a recall found what it found."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from everlong.errors import InvalidScope, StoreError
 from everlong.memory.scoped import ScopedMemory
+from everlong.read.presets import PRESETS
 from everlong.records import Principal, Scope
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from everlong.files.keeper import Keeper
     from everlong.protocols import Clock, Embedder, Index, Middleware, NewId, Store
+    from everlong.read.presets import Preset
     from everlong.read.reader import Reader
     from everlong.records import Recall
     from everlong.telemetry import Metrics, TraceLog
@@ -50,6 +52,8 @@ class Parts:
     on_recall: Callable[[Recall], None]
     background: bool = True
     budget: int = 2000
+    preset: Preset = PRESETS["default"]
+    zone: str = "UTC"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -220,7 +220,12 @@ class ScopedMemory:
         usual = self._memory.parts.preset
         chosen = usual if preset is None else replace(preset_of(preset), shares=usual.shares)
         chosen = adapted(
-            chosen, format=format, max_messages=max_messages, max_tokens=max_tokens, time_window=time_window, files=files
+            chosen,
+            format=format,
+            max_messages=max_messages,
+            max_tokens=max_tokens,
+            time_window=time_window,
+            files=files,
         )
         query = self._query("" if question is None else question, {**chosen.filters, **filters})
         return self._run("context", self._context, query=query, budget=budget, preset=chosen)

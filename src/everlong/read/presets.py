@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from everlong.errors import InvalidInput
 from everlong.read.compose import Shares
+from everlong.read.compress import duration
+from everlong.read.formats import format_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from everlong.read.formats import Format
 
-__all__ = ["ALWAYS_LOADED", "PRESETS", "Preset", "preset_of"]
+__all__ = ["ALWAYS_LOADED", "PRESETS", "Preset", "adapted", "preset_of"]
 
 ALWAYS_LOADED: Final = ("/policies/", "/agent/AGENTS.md", "/memories/AGENTS.md", "/AGENTS.md")
 """Memory files that stand in every block, where they exist; a path that ends in ``/`` means all files below it."""
@@ -94,3 +96,31 @@ def preset_of(name: str | Preset) -> Preset:
         msg = f"no preset is called {name!r}; there are {', '.join(PRESETS)}"
         raise InvalidInput(msg)
     return PRESETS[name]
+
+
+def adapted(
+    preset: Preset,
+    *,
+    format: str | Format | None = None,  # noqa: A002 - the word that callers use
+    max_messages: int | None = None,
+    max_tokens: int | None = None,
+    time_window: str | timedelta | None = None,
+    files: Sequence[str] | None = None,
+) -> Preset:
+    """``preset`` with what is given here in the place of its own.
+
+    Raises:
+        InvalidInput: there is no such format, a limit is negative, or the window is no length of time.
+    """
+    for name, limit in (("max_messages", max_messages), ("max_tokens", max_tokens)):
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+            msg = f"{name} is {limit!r}; it must be a whole number from 0 on"
+            raise InvalidInput(msg)
+    return replace(
+        preset,
+        format=format_of(preset.format if format is None else format),
+        max_messages=preset.max_messages if max_messages is None else max_messages,
+        max_tokens=preset.max_tokens if max_tokens is None else max_tokens,
+        time_window=preset.time_window if time_window is None else duration(time_window),
+        files=preset.files if files is None else tuple(files),
+    )
