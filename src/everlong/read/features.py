@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
 
 __all__ = [
+    "about_boost",
     "absolute",
     "conversation",
     "conversation_named",
@@ -41,6 +42,8 @@ __all__ = [
 _DAY: Final = 86_400.0
 _FLAT: Final = 1e-9
 """A spread below this is rounding: all values count as equal."""
+_WHOLE: Final = 0.99
+"""Coverage of a name of which no term is missing, less rounding."""
 _BEST_TURNS: Final = 3
 _TERMS: Final = 32
 """Terms of a question that whole conversations are searched for; more add time and no evidence."""
@@ -157,6 +160,14 @@ def speaker_boost(corpus: Corpus, text: str, weights: Weights) -> Floats:
     if len(named) != 1:
         return np.zeros(corpus.size)
     return np.where(corpus.speaker == list(corpus.speakers).index(named[0]), weights.named_speaker, 0.0)
+
+
+def about_boost(corpus: Corpus, names: Sequence[Sequence[str]], weights: Weights) -> Floats:
+    """For rows that hold all the terms of one of the ``names``."""
+    given = np.zeros(corpus.size)
+    for name in names:
+        given[corpus.coverage(name) > _WHOLE] = weights.about
+    return given
 
 
 def turn_prior(corpus: Corpus, weights: Weights) -> Floats:

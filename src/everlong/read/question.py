@@ -10,7 +10,17 @@ from everlong.text import terms
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["TIME_TERMS", "asks_time", "conversation_asked", "last_turn", "own_words", "views", "without_names"]
+__all__ = [
+    "TIME_TERMS",
+    "asks_time",
+    "conversation_asked",
+    "last_turn",
+    "own_words",
+    "people",
+    "unlabelled",
+    "views",
+    "without_names",
+]
 
 _TURNS: Final = 3
 """Lines from which a question counts as a piece of conversation."""
@@ -20,7 +30,9 @@ _ASKS_TIME: Final = re.compile(
     r"|什么时候|什麼時候|何时|何時|哪天|哪一?[天年月]|几[月号年点天]|幾[月號年點天]|多久|多长时间",
     re.IGNORECASE,
 )
-_ASSISTANT: Final = re.compile(r"\s*(?:assistant|ai|bot|助手|助理|人工智能)\s*[:：]", re.IGNORECASE)
+_LABEL: Final = re.compile(r"\s*([^\W\d][^:：\n。，,.?!？！]{0,30}?)\s*[:：]\s*(?=\S)")
+_ASSISTANTS: Final = frozenset({"assistant", "ai", "bot", "助手", "助理", "人工智能"})
+_SIDES: Final = _ASSISTANTS | {"user", "human", "system", "me", "用户", "我"}
 _TALK: Final = r"(?:conversations?|chats?|talks?|discussions?|sessions?)\b"
 _SPOKE: Final = (
     r"(?:time|when|day) (?:that )?we (?:ever )?(?:talked|spoke|chatted|met|had a (?:chat|talk|conversation))\b"
@@ -66,17 +78,47 @@ def views(question: str) -> list[str]:
     return [question, lines[0], "\n".join(lines[-_TURNS:]), lines[-1]]
 
 
+def unlabelled(question: str) -> str:
+    """A piece of conversation without the labels that say whose each line is; anything else unchanged. A label says
+    nothing of the matter, and a vector of few words takes much of its direction from it."""
+    labels = _labels(question)
+    return "\n".join(_told(line, labels) for line in _lines(question)) if labels else question
+
+
+def people(question: str) -> list[str]:
+    """Who speaks in a piece of conversation, without the assistant and the words that only name a side."""
+    return [label for label in _labels(question) if label.casefold() not in _SIDES]
+
+
 def own_words(question: str) -> str:
     """What people say in a piece of conversation with an assistant; empty when all of it, or none, is theirs."""
-    lines = _lines(question)
-    own = [line for line in lines if not _ASSISTANT.match(line)]
-    return "\n".join(own) if len(lines) >= _TURNS and len(own) < len(lines) else ""
+    labels, lines = _labels(question), _lines(question)
+    own = [line for line in lines if _label(line).casefold() not in _ASSISTANTS]
+    return "\n".join(_told(line, labels) for line in own) if labels and len(own) < len(lines) else ""
 
 
 def last_turn(question: str) -> str:
     """The last line of a piece of conversation, else the whole question: what is really asked."""
     lines = _lines(question)
     return lines[-1] if len(lines) >= _TURNS else question
+
+
+def _labels(question: str) -> list[str]:
+    """The labels of a piece of conversation: what stands before a colon in two lines at least, or an assistant."""
+    found = [label for label in map(_label, _lines(question)) if label]
+    if len(_lines(question)) < _TURNS or len(set(found)) == len(found):
+        return []
+    return [label for label in dict.fromkeys(found) if found.count(label) > 1 or label.casefold() in _SIDES]
+
+
+def _label(line: str) -> str:
+    match = _LABEL.match(line)
+    return match[1] if match else ""
+
+
+def _told(line: str, labels: Sequence[str]) -> str:
+    match = _LABEL.match(line)
+    return line[match.end() :] if match and match[1] in labels else line
 
 
 def _lines(question: str) -> list[str]:

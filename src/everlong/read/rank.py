@@ -34,8 +34,8 @@ _FULL_LENDING: Final = 8
 class Question:
     """A question as ranking sees it.
 
-    ``own_terms`` are those of a person's words where an assistant's stand beside them: they count twice. ``vector``
-    ``None`` is a search by words. ``text`` is looked through for names. ``days`` are those it names, in POSIX seconds, end
+    ``own_terms`` are those of a person's words where an assistant's stand beside them: they count twice. ``people``
+    are the terms of the name of each who speaks in it. ``vector`` ``None`` is a search by words. ``text`` is looked through for names. ``days`` are those it names, in POSIX seconds, end
     excluded; ``conversation`` is "first" or "last" if it names one, which the ``present`` one is not. ``today`` is when
     its day begins, ``depth`` how many rows are put in order.
     """
@@ -43,6 +43,7 @@ class Question:
     terms: Sequence[str]
     vector: NDArray[np.float32] | None
     own_terms: Sequence[str] = ()
+    people: Sequence[Sequence[str]] = ()
     text: str = ""
     days: Sequence[tuple[float, float]] = ()
     conversation: str = ""
@@ -111,8 +112,9 @@ def rank_facts(
     """Separate notes, best first: they have no neighbours, so only words, meaning and dates count."""
     fusion, score, parts = _measured(corpus, question, allowed, calibration, weights, weights.noted_lexical)
     date = features.date_boost(corpus.created, question.days, weights.noted_date)
-    strength = fusion + date
-    parts |= {"fused": fusion, "date": date, "strength": strength}
+    about = features.about_boost(corpus, question.people, weights)
+    strength = fusion + date + about
+    parts |= {"fused": fusion, "date": date, "about": about, "strength": strength}
     return Ranking(
         order=_ordered(strength, corpus.created, allowed, question.depth), strength=strength, score=score, parts=parts
     )

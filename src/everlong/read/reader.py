@@ -257,7 +257,8 @@ class Reader:
         days = dates_in(named, work.at, work.query.zone, latest=latest)
         question = Question(
             terms=words.terms(asked)[:_TERMS],
-            own_terms=words.terms(own_words(asked))[:_TERMS],
+            own_terms=words.terms(own_words(work.query.text[:_CHARACTERS]))[:_TERMS],
+            people=[words.terms(name) for name in people(work.query.text[:_CHARACTERS])],
             vector=work.vectors.get(asked),
             text=work.query.text,
             days=[(start.timestamp(), end.timestamp()) for start, end in days],

@@ -50,6 +50,9 @@ class Weights:
     """Boost for a turn of a day that the question names; half of it a day off, as people round."""
     noted_date: float = 1.5
     """The same for a fact, whose day is that on which it was learned: weaker evidence."""
+    about: float = 3.0
+    """Boost for facts that name who speaks in the piece of conversation asked with, as notes about several people do: what
+    is known of somebody else is hardly meant. Where no fact names anybody, it changes nothing."""
     spread: float = 0.6
     """What a turn loses for each better one of its conversation, as the log of their number: an answer may lie in several
     conversations, and the next turn of one that is there already adds less. Gains where several turns answer (recall at

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from everlong.read.question import asks_time, conversation_asked, last_turn, own_words, views, without_names
+from everlong.read.question import (
+    asks_time,
+    conversation_asked,
+    last_turn,
+    own_words,
+    people,
+    unlabelled,
+    views,
+    without_names,
+)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +78,26 @@ def test_a_conversation_that_is_named_by_its_place_is_known(question: str, named
 
 
 def test_words_of_people_are_told_from_those_of_an_assistant() -> None:
-    assert own_words("Ann: hi\nAssistant: hello\nAnn: where is it?") == "Ann: hi\nAnn: where is it?"
-    assert own_words("安：你好\n助手：您好\n安：在哪里") == "安：你好\n安：在哪里"
+    assert own_words("Ann: hi\nAssistant: hello\nAnn: where is it?") == "hi\nwhere is it?"
+    assert own_words("安：你好\n助手：您好\n安：在哪里") == "你好\n在哪里"
     assert own_words("Ann: hi\nBob: hello\nAnn: bye") == own_words("AI: hi") == own_words("hi") == ""
+
+
+@pytest.mark.parametrize(
+    ("question", "names", "bare"),
+    [
+        ("Bart: hi\nAssistant: hello\nBart: where is it?", ["Bart"], "hi\nhello\nwhere is it?"),
+        ("小明：你好\n助手：你好\n小明：在哪里？", ["小明"], "你好\n你好\n在哪里？"),
+        ("user: hi\nassistant: hello\nuser: where?", [], "hi\nhello\nwhere?"),
+        ("Fix this:\nkey: value\nother: thing", [], "Fix this:\nkey: value\nother: thing"),
+        ("Bart: where is it?", [], "Bart: where is it?"),
+        (
+            "At 10:30 we met\nAt 11:15 we left\nAt 12:00 we ate",
+            [],
+            "At 10:30 we met\nAt 11:15 we left\nAt 12:00 we ate",
+        ),
+    ],
+)
+def test_who_speaks_is_told_from_what_is_said(question: str, names: list[str], bare: str) -> None:
+    assert people(question) == names
+    assert unlabelled(question) == bare

@@ -228,3 +228,21 @@ def test_today_in_a_question_about_anything_else_recalls_nothing(question: str) 
     desk = Desk()
     desk.say("I bought a cello.", days=0)
     assert desk.found(question) == []
+
+
+@pytest.mark.parametrize(
+    ("mine", "others", "asked"),
+    [
+        (
+            "Bart won a race and was happy",
+            "Lisa won a race and was happy",
+            "Bart: I won!\nAssistant: Great!\nBart: So happy!",
+        ),
+        ("小明赢了比赛，很开心", "小红赢了比赛，很开心", "小明：我赢了！\n助手：太好了！\n小明：真开心，比赛！"),
+    ],
+)
+def test_notes_on_who_speaks_come_before_those_on_somebody_else(mine: str, others: str, asked: str) -> None:
+    desk = Desk()
+    desk.know(mine, days=2)
+    desk.know(others, days=1)
+    assert [hit.text for hit in desk.ask(asked, min_score=0.0).hits] == [mine, others]
