@@ -14,7 +14,7 @@ from anyio.lowlevel import RunVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from datetime import timedelta
+    from datetime import datetime, timedelta
     from types import TracebackType
 
     from everlong.memory import Files, Inbox, Memory, ScopedMemory, SkillShelf, Status
@@ -172,9 +172,12 @@ class AsyncScopedMemory:
         categories: Sequence[str] = (),
         cursor: str = "",
         limit: int = 100,
+        as_of: datetime | None = None,
+        valid_at: datetime | None = None,
     ) -> Page[Fact]:
         """Facts visible from here."""
-        return await self._run(self._scoped.facts, status=status, categories=categories, cursor=cursor, limit=limit)
+        options = {"status": status, "categories": categories, "cursor": cursor, "limit": limit}
+        return await self._run(self._scoped.facts, **options, as_of=as_of, valid_at=valid_at)
 
     async def fact(self, fact_id: str) -> Fact:
         """One fact by id."""
@@ -192,9 +195,13 @@ class AsyncScopedMemory:
         """Retires one fact."""
         return await self._run(self._scoped.forget, fact_id, reason=reason)
 
-    async def profile(self) -> Profile:
-        """The profile kept here."""
-        return await self._run(self._scoped.profile)
+    async def restore(self, fact_id: str, *, reason: str = "asked to restore") -> Fact:
+        """Makes a retired fact active again."""
+        return await self._run(self._scoped.restore, fact_id, reason=reason)
+
+    async def profile(self, *, as_of: datetime | None = None) -> Profile:
+        """The profile kept here, or as it stood."""
+        return await self._run(self._scoped.profile, as_of=as_of)
 
     async def update_profile(
         self,

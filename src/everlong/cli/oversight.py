@@ -24,6 +24,7 @@ def register(app: typer.Typer) -> None:
     on_scope(app)(journal)
     on_scope(app)(jobs)
     on_scope(app)(forget)
+    on_scope(app)(restore)
     on_scope(app, session=True)(erase)
 
 
@@ -107,6 +108,17 @@ def forget(
 ) -> None:
     """Retire one fact: it is never recalled again, its history stays until erased."""
     render.document(scoped.forget(fact_id, reason=reason), as_json=as_json)
+
+
+def restore(
+    scoped: ScopedMemory,
+    fact_id: Annotated[str, typer.Argument(help="As shown by: everlong facts --all.")],
+    *,
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept in its history.")] = "asked to restore",
+    as_json: Json = False,
+) -> None:
+    """Make a retired or replaced fact active again."""
+    render.document(scoped.restore(fact_id, reason=reason), as_json=as_json)
 
 
 def erase(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from everlong.errors import InvalidInput
@@ -167,8 +168,8 @@ class ScopedMemory:
     def recall(self, question: str | Query, **filters: Any) -> Recall:
         """What memory holds on a question, best first, with a score from 0 to 1 and an explanation.
 
-        ``filters`` are the fields of :class:`~everlong.records.Query` (``kinds``, ``limit``, ``min_score``,
-        ``categories``, ``sessions``, ``since``, ``until``, ``at``, ``zone``).
+        ``filters`` are the fields of :class:`~everlong.records.Query`: ``kinds``, ``categories``, ``sessions``,
+        ``origins``, ``metadata``, ``since``, ``until``, ``as_of``, ``valid_at``, ``min_trust``, ``limit`` and others.
 
         Raises:
             EmptyText: the question is empty.
@@ -276,9 +277,26 @@ class ScopedMemory:
         categories: Sequence[str] = (),
         cursor: str = "",
         limit: int = 100,
+        as_of: datetime | None = None,
+        valid_at: datetime | None = None,
     ) -> Page[Fact]:
-        """Facts visible from here, newest first, a page at a time; ``status=None`` lists retired and held ones too."""
-        return self._run("facts", self._facts, status=status, categories=categories, cursor=cursor, limit=limit)
+        """Facts visible from here, newest first, a page at a time; ``status=None`` lists retired and held ones too.
+
+        ``as_of`` lists what was known then, as it was known; ``valid_at`` only what holds at that time of the world.
+
+        Raises:
+            InvalidInput: ``cursor`` is of another list, or a time has no zone.
+        """
+        return self._run(
+            "facts",
+            self._facts,
+            status=status,
+            categories=categories,
+            cursor=cursor,
+            limit=limit,
+            as_of=_time("as_of", as_of),
+            valid_at=_time("valid_at", valid_at),
+        )
 
     def _facts(self, **options: Any) -> Page[Fact]:
         with self._store.read() as tx:
@@ -330,15 +348,29 @@ class ScopedMemory:
     def _forget(self, **fields: Any) -> Fact:
         return self._writer.forget(self.scope, by=self.by, **fields)
 
+    def restore(self, fact_id: str, *, reason: str = "asked to restore") -> Fact:
+        """Makes a retired or superseded fact active again. What replaced it stays, and no longer in its place.
+
+        Raises:
+            NotFound: no such fact. InvalidInput: it is not retired, or was turned away in review.
+        """
+        return self._run("restore", self._restore, fact_id=fact_id, reason=reason)
+
+    def _restore(self, **fields: Any) -> Fact:
+        restored = self._writer.restore(self.scope, by=self.by, **fields)
+        self._memory.wake()
+        return restored
+
     # ---------------------------------------------------------------------------------------------------- profile
 
-    def profile(self) -> Profile:
-        """The profile kept at this scope less its session; version 0 when there is none."""
-        return self._run("profile", self._profile)
+    def profile(self, *, as_of: datetime | None = None) -> Profile:
+        """The profile kept at this scope less its session, as it is or as it stood ``as_of`` a time; version 0 when
+        there is none. Raises :class:`~everlong.errors.InvalidInput` for a time without a zone."""
+        return self._run("profile", self._profile, as_of=_time("as_of", as_of))
 
-    def _profile(self) -> Profile:
+    def _profile(self, *, as_of: datetime | None) -> Profile:
         with self._store.read() as tx:
-            return tx.profiles.get(self.scope.home)
+            return tx.profiles.get(self.scope.home) if as_of is None else tx.profiles.as_of(self.scope.home, as_of)
 
     def update_profile(
         self,
@@ -434,6 +466,13 @@ def _query(question: str | Query, filters: Mapping[str, Any]) -> Query:
         known = ", ".join(name for name in Query.__slots__ if name != "text")
         msg = f"{error}; filters are {known}"
         raise InvalidInput(msg) from None
+
+
+def _time(name: str, at: datetime | None) -> datetime | None:
+    if at is not None and (not isinstance(at, datetime) or at.tzinfo is None):
+        msg = f"{name} is {at!r}; it must be a time with its zone"
+        raise InvalidInput(msg)
+    return at
 
 
 def _check_share(name: str, value: object) -> None:

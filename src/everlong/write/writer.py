@@ -322,6 +322,42 @@ class Writer:
             )
         return stored
 
+    def restore(self, scope: Scope, fact_id: str, *, by: Principal, reason: str) -> Fact:
+        """Makes a retired fact active again. See :meth:`everlong.memory.ScopedMemory.restore`."""
+        now = self._clock()
+        with self._store.write() as tx:
+            fact = tx.facts.get(scope, fact_id)
+            if fact.status != "retired":
+                raise InvalidInput(f"fact {fact_id} is {fact.status}; only a retired one can be restored")
+            if not any(earlier.status == "active" for earlier in tx.facts.history(scope, fact_id)):
+                raise InvalidInput(f"fact {fact_id} was turned away in review and never held; remember it instead")
+            restored = replace(fact, status="active", retired_at=None, updated_at=now, reason=reason, superseded_by="")
+            stored = tx.facts.revise(restored, expected=fact.version)
+            told = {
+                "kind": "fact",
+                "target": fact_id,
+                "reason": reason,
+                "before": fact.version,
+                "after": stored.version,
+            }
+            self._applier.journal(tx, fact.scope, by, "restore", **told)
+            if fact.superseded_by:
+                self._unlink(tx, stored, fact.superseded_by, by=by)
+            if self._embedder is not None:
+                self._applier.enqueue_embedding(tx, fact.scope)
+        self._store.notify()
+        return stored
+
+    def _unlink(self, tx: Transaction, fact: Fact, successor_id: str, *, by: Principal) -> None:
+        """Lets the fact that replaced ``fact`` stand beside it, no longer in its place."""
+        successor = tx.facts.many(fact.scope, [successor_id]).get(successor_id)
+        if successor is None or successor.supersedes != fact.id:
+            return
+        free = replace(successor, supersedes="", updated_at=fact.updated_at)
+        stored = tx.facts.revise(free, expected=successor.version)
+        told = {"before": successor.version, "after": stored.version, "reason": f"{fact.id} was restored"}
+        self._applier.journal(tx, successor.scope, by, "revise", kind="fact", target=successor_id, **told)
+
     def update_profile(
         self,
         scope: Scope,
