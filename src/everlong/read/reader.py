@@ -19,7 +19,16 @@ from everlong.read.features import owners
 from everlong.read.layers import latest, material
 from everlong.read.neighbours import Shelves, with_neighbours
 from everlong.read.presets import PRESETS
-from everlong.read.question import asks_time, conversation_asked, last_turn, own_words, views, without_names
+from everlong.read.question import (
+    asks_time,
+    conversation_asked,
+    last_turn,
+    own_words,
+    people,
+    unlabelled,
+    views,
+    without_names,
+)
 from everlong.read.rank import Question, Ranking, associated, rank_facts, rank_messages
 from everlong.read.weights import Weights
 from everlong.records import (
@@ -172,7 +181,7 @@ class Reader:
         filters.check(query)
         query = replace(query, text=text)
         minimum = self._min_score if query.min_score is None else query.min_score
-        text = text[:_CHARACTERS]
+        text = unlabelled(text[:_CHARACTERS])
         work = _Work(scope, query, query.at or self._clock(), minimum, dict.fromkeys(ALL_KINDS, text))
         if "message" in query.kinds:
             with self._store.read() as tx:  # a model never runs inside a transaction, so the names are read first
