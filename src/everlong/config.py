@@ -7,6 +7,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Lock
@@ -22,7 +23,7 @@ from pydantic_settings import (
 )
 
 from everlong import telemetry
-from everlong.errors import ConfigError
+from everlong.errors import ConfigError, InvalidInput
 from everlong.files.keeper import FileLimits, Keeper
 from everlong.memory import Memory, Parts
 from everlong.models import open_chat_model, open_embedder
@@ -39,11 +40,14 @@ from everlong.protocols import (
     TokenCounter,
     Transaction,
 )
+from everlong.read.compose import Shares
+from everlong.read.counter import open_counter
+from everlong.read.formats import format_of
+from everlong.read.presets import ALWAYS_LOADED, Preset, preset_of
 from everlong.read.reader import Reader
 from everlong.records import CATEGORIES, Scope
 from everlong.search import BucketIndex
 from everlong.store import open_store
-from everlong.text import estimate_tokens
 from everlong.workers import Retry, Worker
 from everlong.write.apply import Applier
 from everlong.write.background import Background
@@ -138,6 +142,17 @@ class Settings(BaseSettings):
     )
     categories: tuple[str, ...] = Field(default=(), description="categories of your own, beside the built-in ones")
     max_injection_tokens: int = Field(default=2000, ge=100, le=8000, description="default budget of a prompt block")
+    token_counter: str = Field(
+        default="estimate", description="what tokens are counted by: estimate (offline), or tiktoken:cl100k_base …"
+    )
+    preset: str = Field(default="default", description="how blocks are filled: default, deerflow, vector, three-layer")
+    format: str = Field(
+        default="", description="how they look: deerflow, marked, layers, json …; default: the preset's"
+    )
+    always_loaded: tuple[str, ...] = Field(default=ALWAYS_LOADED, description="memory files shown in every block")
+    static_share: float = Field(default=0.5, ge=0, le=1, description="of a block, what profile and files take at most")
+    facts_share: float = Field(default=0.6, ge=0, le=1, description="of the rest, what facts take beside conversation")
+    correction_tokens: int = Field(default=500, ge=0, description="tokens that corrections are sure of in a block")
     max_message_chars: int = Field(default=1_000_000, ge=1000, description="a longer message is refused")
     max_file_bytes: int = Field(default=1_048_576, ge=1024, description="a larger memory file is refused")
     max_files: int = Field(default=1000, ge=1, description="memory files kept at one scope; more are refused")
@@ -206,7 +221,7 @@ def build(
     chat_model: ChatModel | None = None,
     extractor: Extractor | None = None,
     policy: Policy | None = None,
-    counter: TokenCounter = estimate_tokens,
+    counter: TokenCounter | None = None,
     clock: Clock = now,
     new_id: NewId = new_id,
 ) -> Memory:
@@ -218,6 +233,8 @@ def build(
     """
     if embedder is None:
         embedder = open_embedder(settings.embedder, base_url=settings.base_url, api_key=settings.api_key)
+    preset = _preset(settings)
+    counter = counter or open_counter(settings.token_counter)
     extractor = extractor or _extractor(settings, chat_model)
     store = open_store(settings.url, clock=clock, new_id=new_id)
     index = BucketIndex(
@@ -229,7 +246,7 @@ def build(
         store=store,
         index=index,
         embedder=embedder,
-        gates=_gates(settings, embedder),
+        gates=_gates(settings, embedder, preset.duplicate),
         clock=clock,
         new_id=new_id,
     )
@@ -275,6 +292,8 @@ def build(
             on_recall=telemetry.log_recall,
             background=settings.worker == "thread",
             budget=settings.max_injection_tokens,
+            preset=preset,
+            zone=settings.zone,
         )
     )
 
@@ -363,14 +382,24 @@ def _extractor(settings: Settings, chat_model: ChatModel | None) -> Extractor:
     return made(model, prompts=settings.prompts_dir, categories=(*CATEGORIES, *settings.categories))
 
 
-def _gates(settings: Settings, embedder: Embedder | None) -> Gates:
+def _preset(settings: Settings) -> Preset:
+    try:
+        preset = preset_of(settings.preset)
+        look = format_of(settings.format or preset.format)
+    except InvalidInput as error:
+        raise ConfigError(str(error)) from None
+    shares = Shares(static=settings.static_share, facts=settings.facts_share, corrections=settings.correction_tokens)
+    return replace(preset, format=look, files=settings.always_loaded if preset.files else (), shares=shares)
+
+
+def _gates(settings: Settings, embedder: Embedder | None, duplicate: float | None) -> Gates:
     return Gates(
         confidence_threshold=settings.confidence_threshold,
         below=settings.below_threshold,
         max_facts=settings.max_facts,
         eviction=settings.eviction,
         review_categories=settings.review_categories,
-        duplicate=embedder.calibration.duplicate if embedder else 1.0,
+        duplicate=duplicate or (embedder.calibration.duplicate if embedder else 1.0),
         categories=(*CATEGORIES, *settings.categories),
     )
 
