@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from everlong.aio import AsyncMemory
     from everlong.config import Settings, build, open_memory
     from everlong.memory import Memory, ScopedMemory
+    from everlong.read.compress import compress_conversation
+    from everlong.read.planner import RECALL_TOOL, answer_recall, should_recall, unsure
     from everlong.records import Principal, Query, Scope
 
 __version__ = "0.1.0"
@@ -26,9 +28,15 @@ _HOMES = {
     "Settings": "everlong.config",
     "build": "everlong.config",
     "open_memory": "everlong.config",
+    "RECALL_TOOL": "everlong.read.planner",
+    "answer_recall": "everlong.read.planner",
+    "compress_conversation": "everlong.read.compress",
+    "should_recall": "everlong.read.planner",
+    "unsure": "everlong.read.planner",
 }
 
 __all__ = [
+    "RECALL_TOOL",
     "AsyncMemory",
     "Memory",
     "Principal",
@@ -36,8 +44,12 @@ __all__ = [
     "Scope",
     "ScopedMemory",
     "Settings",
+    "answer_recall",
     "build",
+    "compress_conversation",
     "open_memory",
+    "should_recall",
+    "unsure",
 ]
 
 
