@@ -133,9 +133,9 @@ class AsyncScopedMemory:
         """Drops the work that waits here."""
         return await self._run(self._scoped.clear)
 
-    async def recall(self, question: str | Query, **filters: Any) -> Recall:
+    async def recall(self, question: str | Query, *, trace: bool = False, **filters: Any) -> Recall:
         """What memory holds on a question."""
-        return await self._run(self._scoped.recall, question, **filters)
+        return await self._run(self._scoped.recall, question, trace=trace, **filters)
 
     async def context(
         self,
@@ -148,10 +148,11 @@ class AsyncScopedMemory:
         max_tokens: int | None = None,
         time_window: str | timedelta | None = None,
         files: Sequence[str] | None = None,
+        trace: bool = False,
         **filters: Any,
     ) -> Context:
         """A block for the agent's prompt."""
-        context = partial(self._scoped.context, preset=preset, format=format, files=files, **filters)
+        context = partial(self._scoped.context, preset=preset, format=format, files=files, trace=trace, **filters)
         limits: dict[str, Any] = {"max_messages": max_messages, "max_tokens": max_tokens, "time_window": time_window}
         return await self._run(context, question, budget=budget, **limits)
 

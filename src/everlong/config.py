@@ -171,6 +171,9 @@ class Settings(BaseSettings):
     job_attempts: int = Field(default=5, ge=1, description="failed work is parked after so many tries")
     lease_seconds: float = Field(default=60, gt=0, description="work of a worker that died is taken over after this")
     worker_threads: int = Field(default=2, ge=1, description="jobs that one process does at once")
+    trace_sample: float = Field(
+        default=0.0, ge=0, le=1, description="share of questions whose trace is stored, for everlong explain"
+    )
     index_bytes: int = Field(default=256 * 1024 * 1024, ge=1024 * 1024, description="memory for the search cache")
 
     @field_validator("zone")
@@ -271,7 +274,8 @@ def build(
         new_id=new_id,
         redact=Redactor(settings.redact).value,
     )
-    worker = _worker(settings, store, background, clock)
+    uses = telemetry.Uses()
+    worker = _worker(settings, store, background, uses, clock)
     metrics = telemetry.Metrics()
     return Memory(
         Parts(
@@ -286,7 +290,10 @@ def build(
             worker=worker,
             middleware=_onion(settings, policy or Rules(settings.rules), reviewer, store, metrics, clock, new_id),
             metrics=metrics,
-            traces=telemetry.TraceLog(),
+            traces=telemetry.TraceLog(
+                store, sample=settings.trace_sample, random=random.random, redact=Redactor(settings.redact).value
+            ),
+            uses=uses,
             clock=clock,
             new_id=new_id,
             on_recall=telemetry.log_recall,
@@ -298,7 +305,11 @@ def build(
     )
 
 
-def _worker(settings: Settings, store: Store, background: Background, clock: Clock) -> Worker:
+def _worker(settings: Settings, store: Store, background: Background, uses: telemetry.Uses, clock: Clock) -> Worker:
+    def idle() -> None:
+        if uses.full:
+            uses.store(store)
+
     return Worker(
         store,
         {"extract": background.extract, "embed": background.embed},
@@ -308,6 +319,7 @@ def _worker(settings: Settings, store: Store, background: Background, clock: Clo
         retry=Retry(attempts=settings.job_attempts),
         lease=timedelta(seconds=settings.lease_seconds),
         threads=settings.worker_threads,
+        idle=idle,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from everlong.protocols import Clock, Embedder, Index, Middleware, NewId, Store
     from everlong.read.presets import Preset
     from everlong.read.reader import Reader
-    from everlong.records import Recall
-    from everlong.telemetry import Metrics, TraceLog
+    from everlong.telemetry import Metrics, TraceLog, Uses
     from everlong.workers import Worker
     from everlong.write.review import Reviewer
     from everlong.write.writer import Writer
@@ -47,9 +47,10 @@ class Parts:
     middleware: Sequence[Middleware]
     metrics: Metrics
     traces: TraceLog
+    uses: Uses
     clock: Clock
     new_id: NewId
-    on_recall: Callable[[Recall], None]
+    on_recall: Callable[..., None]
     background: bool = True
     budget: int = 2000
     preset: Preset = PRESETS["default"]
@@ -110,6 +111,7 @@ class Memory:
         with store.write() as tx:
             tx.jobs.hurry(_EVERYWHERE, now=self.parts.clock())
         ran = worker.run_due()
+        self.parts.uses.store(store)
         while self._count("running"):
             if time.monotonic() > deadline:
                 msg = f"work is still running elsewhere after {timeout:g} s; nothing is lost, it goes on there"
@@ -165,6 +167,8 @@ class Memory:
             deadline = time.monotonic() + timeout
             while time.monotonic() < deadline and self.parts.worker.run_once():
                 pass
+        with suppress(StoreError):  # counts of use are worth no failure at the end
+            self.parts.uses.store(self.parts.store)
         self.parts.store.close()
 
     def __enter__(self) -> Self:

@@ -13,7 +13,7 @@ from everlong.memory.skills import SkillShelf
 from everlong.middleware import compose
 from everlong.protocols import Call
 from everlong.read.presets import adapted, preset_of
-from everlong.records import Principal, Query, Scope
+from everlong.records import Principal, Query, Recall, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         Message,
         Page,
         Profile,
-        Recall,
         Remembered,
         Session,
         Trace,
@@ -165,7 +164,7 @@ class ScopedMemory:
 
     # ---------------------------------------------------------------------------------------------------- reading
 
-    def recall(self, question: str | Query, **filters: Any) -> Recall:
+    def recall(self, question: str | Query, *, trace: bool = False, **filters: Any) -> Recall:
         """What memory holds on a question, best first, with a score from 0 to 1 and an explanation.
 
         ``filters`` are the fields of :class:`~everlong.records.Query`: ``kinds``, ``categories``, ``sessions``,
@@ -175,13 +174,22 @@ class ScopedMemory:
             EmptyText: the question is empty.
             InvalidInput: a filter is unknown or malformed.
         """
-        return self._run("recall", self._recall, query=self._query(question, filters))
+        return self._run("recall", self._recall, query=self._query(question, filters), trace=trace)
 
-    def _recall(self, *, query: Query) -> Recall:
+    def _recall(self, *, query: Query, trace: bool) -> Recall:
         recall = self._memory.parts.reader.recall(self.scope, query)
-        self._memory.parts.traces.keep(recall.trace)
-        self._memory.parts.on_recall(recall)
+        self._asked(recall, injected=bool(recall.hits), durable=trace)
         return recall
+
+    def _asked(self, recall: Recall, *, injected: bool, durable: bool) -> None:
+        """What follows from a question: its trace, its line in the log, a use of each fact it brought up."""
+        parts = self._memory.parts
+        parts.traces.keep(recall.trace, by=self.by, durable=durable)
+        parts.on_recall(recall, injected=injected)
+        left_out = {each.what for each in recall.trace.omitted}
+        parts.uses.note([hit for hit in recall.hits if f"fact {hit.id}" not in left_out], parts.clock())
+        if parts.uses.full:
+            self._memory.wake()
 
     def context(
         self,
@@ -194,6 +202,7 @@ class ScopedMemory:
         max_tokens: int | None = None,
         time_window: str | timedelta | None = None,
         files: Sequence[str] | None = None,
+        trace: bool = False,
         **filters: Any,
     ) -> Context:
         """A block for the agent's prompt: static facts, facts that bear on the question, and conversation, as data.
@@ -209,6 +218,7 @@ class ScopedMemory:
             max_tokens: tokens of them at most (2000).
             time_window: how old they are at most (``"7d"``).
             files: memory files that are always shown; a path that ends in ``/`` means all below it.
+            trace: stores the trace, so that other processes can explain it too; a write.
             filters: fields of :class:`~everlong.records.Query`, as in :meth:`recall`.
 
         Raises:
@@ -229,12 +239,13 @@ class ScopedMemory:
             files=files,
         )
         query = self._query("" if question is None else question, {**chosen.filters, **filters})
-        return self._run("context", self._context, query=query, budget=budget, preset=chosen)
+        return self._run("context", self._context, query=query, budget=budget, preset=chosen, trace=trace)
 
-    def _context(self, *, query: Query, budget: int, preset: Preset) -> Context:
+    def _context(self, *, query: Query, budget: int, preset: Preset, trace: bool) -> Context:
         context = self._memory.parts.reader.context(self.scope, query, budget=budget, preset=preset)
         if context.trace is not None:
-            self._memory.parts.traces.keep(context.trace)
+            recall = Recall(hits=context.hits, trace=context.trace)
+            self._asked(recall, injected=bool(context.text), durable=trace)
         return context
 
     def _query(self, question: str | Query, filters: Mapping[str, Any]) -> Query:
@@ -244,8 +255,11 @@ class ScopedMemory:
     def explain(self, trace_id: str) -> Trace:
         """Why a recall found what it found: every candidate, its score parts, and why it was kept or dropped.
 
+        The latest 1,000 of this process are known, and those stored because the call said ``trace=True`` or by the
+        setting ``trace_sample``.
+
         Raises:
-            NotFound: no such trace of this scope in this process.
+            NotFound: no such trace of this scope.
         """
         return self._run("explain", self._memory.parts.traces.get, scope=self.scope, trace_id=trace_id)
 
@@ -450,6 +464,7 @@ class ScopedMemory:
     def _erase(self) -> dict[str, int]:
         counts = self._writer.erase(self.scope, by=self.by)
         self._memory.parts.traces.erase(self.scope)
+        self._memory.parts.uses.forget(self.scope)
         self._memory.parts.index.forget(self.scope.home)
         return counts
 

@@ -86,6 +86,7 @@ class _Work:
     shown: frozenset[str] = frozenset()
     vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     milliseconds: dict[str, float] = field(default_factory=dict)
+    searched: dict[str, int] = field(default_factory=dict)
     embedder: str = ""
 
     @property
@@ -160,6 +161,7 @@ class Reader:
                 recall = self._recall(tx, work)
             hits = recall.hits if recall else ()
             made_of = material(tx, scope, preset, hits=hits, recent=recent.turns, at=at)
+        started = time.perf_counter()
         block = compose(
             made_of,
             budget=budget,
@@ -170,7 +172,10 @@ class Reader:
             at=at,
             hits=hits,
         )
-        return replace(block, omitted=(*block.omitted, *recent.omitted), trace=recall.trace if recall else None)
+        block = replace(block, omitted=(*block.omitted, *recent.omitted))
+        if recall is None:
+            return block
+        return replace(block, trace=_with_block(recall.trace, block, milliseconds=_since(started)))
 
     # ------------------------------------------------------------------------------------------------------ steps
 
@@ -225,17 +230,21 @@ class Reader:
             embedder=work.embedder,
             considered=tuple(considered),
             milliseconds=work.milliseconds,
+            minimum=work.minimum,
+            searched=work.searched,
         )
         return Recall(hits=_merged(found), trace=trace)
 
     def _search(self, tx: Transaction, work: _Work, kind: Kind) -> tuple[list[Hit], list[Considered]]:
         query = work.query
+        work.searched[kind] = 0
         corpus = self._index.corpus(tx, work.scope, kind, metadata=bool(query.metadata), as_of=query.as_of)
         if not corpus.size:
             return [], []
         shelves = Shelves(tx, work.scope, query)
         allowed = filters.allowed(corpus, query, kind, shelves.told(kind, corpus))
-        if not allowed.any():
+        work.searched[kind] = int(allowed.sum())
+        if not work.searched[kind]:
             return [], []
         ranking = self._ranked(corpus, work, kind, allowed)
         lent = np.zeros(corpus.size)
@@ -280,6 +289,17 @@ class Reader:
         calibration = self._embedder.calibration if self._embedder is not None else None
         rank = rank_messages if kind == "message" else rank_facts
         return rank(corpus, question, allowed, calibration, self._weights)
+
+
+def _with_block(trace: Trace, block: Context, *, milliseconds: float) -> Trace:
+    return replace(
+        trace,
+        milliseconds={**trace.milliseconds, "compose": milliseconds},
+        block=block.text,
+        tokens=block.tokens,
+        budget=block.budget,
+        omitted=block.omitted,
+    )
 
 
 def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -98,8 +98,20 @@ class Considered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Omitted:
+    """What was left out of a prompt block, and why."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """Why a recall found what it found. ``milliseconds`` holds the time of each stage."""
+    """Why a recall found what it found. ``milliseconds`` holds the time of each stage, in the order of the stages.
+
+    ``minimum`` is the threshold on the score; ``searched`` says of each kind how many records the filters let in. After a
+    ``context`` also the ``block``, its ``tokens`` and ``budget``, and what composition ``omitted``.
+    """
 
     id: str
     query: Query
@@ -108,6 +120,12 @@ class Trace:
     embedder: str
     considered: tuple[Considered, ...] = ()
     milliseconds: Mapping[str, float] = field(default_factory=dict, hash=False)
+    minimum: float = 0.0
+    searched: Mapping[str, int] = field(default_factory=dict, hash=False)
+    block: str = ""
+    tokens: int = 0
+    budget: int = 0
+    omitted: tuple[Omitted, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,14 +134,6 @@ class Recall:
 
     hits: tuple[Hit, ...]
     trace: Trace
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Omitted:
-    """What was left out of a prompt block, and why."""
-
-    what: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,8 @@ class Worker:
     ``tasks`` maps a kind of job to the function that does it. A task ends its own job inside the transaction that
     applies its effect, so that effect and end are one; one that raises is tried again later (see :class:`Retry`).
     A job is held by a ``lease`` that is renewed while the work lasts, so that only a dead worker's lapses: its work is
-    taken over then. ``threads`` is how many jobs run at once, of different keys.
+    taken over then. ``threads`` is how many jobs run at once, of different keys. ``idle`` is called when no job is due,
+    for small work that can wait.
     """
 
     def __init__(
@@ -64,9 +65,11 @@ class Worker:
         retry: Retry | None = None,
         lease: timedelta = timedelta(minutes=1),
         threads: int = 2,
+        idle: Callable[[], None] | None = None,
     ) -> None:
         self._store, self._tasks, self._clock, self._name = store, dict(tasks), clock, name
         self._random, self._retry, self._lease, self._count = random, retry or Retry(), lease, threads
+        self._idle = idle
         self._stopping = Event()
         self._threads: list[Thread] = []
         self._process = os.getpid()
@@ -146,6 +149,8 @@ class Worker:
         while not self._stopping.is_set():
             try:
                 busy = self.run_once()
+                if not busy and self._idle is not None:
+                    self._idle()
                 nap = 0.0 if busy else self._nap()
             except StoreError as error:
                 _log.warning("store is unavailable, trying again: %s", error)

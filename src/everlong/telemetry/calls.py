@@ -1,26 +1,25 @@
-"""What happened and how long it took: refusals go to the journal, every call to the counters, recalls to the log."""
+"""What happened and how long it took: refusals go to the journal, every call to the counters, questions to the log."""
 
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from threading import Lock
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from everlong.errors import AccessDenied, EverlongError, NotFound
-from everlong.records import Entry, Recall, Scope, Trace
+from everlong.errors import AccessDenied, EverlongError
+from everlong.records import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from everlong.protocols import Call, Clock, Middleware, NewId, Store
+    from everlong.records import Recall
 
-__all__ = ["Metrics", "TraceLog", "audit", "log_recall", "measure"]
+__all__ = ["Metrics", "audit", "log_recall", "measure"]
 
 _log = logging.getLogger("everlong")
-_TRACES: Final = 1000
 
 
 @dataclass(slots=True)
@@ -81,53 +80,17 @@ def audit(store: Store, clock: Clock, new_id: NewId) -> Middleware:
     return skin
 
 
-def log_recall(recall: Recall) -> None:
-    """One structured log record per recall: session, query, hits, best score, and whether anything was found."""
-    best = max((hit.score for hit in recall.hits), default=0.0)
+def log_recall(recall: Recall, *, injected: bool) -> None:
+    """One structured log record ``memory_retrieval`` per question that was searched for: session, query, number of
+    hits, best score (0 if there is none), and whether anything was given to the model."""
     _log.info(
         "memory_retrieval",
         extra={
             "session_id": recall.trace.scope.session,
             "query": recall.trace.query.text,
             "hit_count": len(recall.hits),
-            "top_score": best,
-            "injected": bool(recall.hits),
+            "top_score": max((hit.score for hit in recall.hits), default=0.0),
+            "injected": injected,
             "trace_id": recall.trace.id,
         },
     )
-
-
-class TraceLog:
-    """The traces of the latest 1,000 recalls of this process, so that each can be explained afterwards.
-
-    They live in memory only: a recall writes nothing to the store.
-    """
-
-    def __init__(self) -> None:
-        self._traces: OrderedDict[str, Trace] = OrderedDict()
-        self._lock = Lock()
-
-    def keep(self, trace: Trace) -> None:
-        """Remembers ``trace``, forgetting the oldest beyond the limit."""
-        with self._lock:
-            self._traces[trace.id] = trace
-            while len(self._traces) > _TRACES:
-                self._traces.popitem(last=False)
-
-    def get(self, scope: Scope, trace_id: str) -> Trace:
-        """The trace, if it was made for the same home scope.
-
-        Raises:
-            NotFound: no such trace here, or it is another scope's.
-        """
-        trace = self._traces.get(trace_id)
-        if trace is None or trace.scope.home != scope.home:
-            msg = f"no trace {trace_id!r} at {scope}; traces of the latest {_TRACES} recalls of this process are kept"
-            raise NotFound(msg)
-        return trace
-
-    def erase(self, scope: Scope) -> None:
-        """Forgets every trace made within ``scope``."""
-        with self._lock:
-            for trace_id in [i for i, trace in self._traces.items() if scope.covers(trace.scope)]:
-                del self._traces[trace_id]

@@ -1,0 +1,145 @@
+"""Traces: why each question found what it found. Those of this process in memory; on request, or sampled, in the store."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+from everlong.errors import NotFound
+from everlong.records import Considered, Entry, Omitted, Query, Scope, Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from everlong.protocols import Store
+    from everlong.records import Principal
+
+__all__ = ["TraceLog", "from_payload", "to_payload"]
+
+_TRACES: Final = 1000
+_ACTION: Final = "recall"
+_TIMES: Final = ("since", "until", "at", "as_of", "valid_at")
+_LISTS: Final = ("kinds", "categories", "sessions", "exclude_sessions", "origins")
+
+
+class TraceLog:
+    """Traces of the latest 1,000 questions of this process, and in the journal those that are to outlive it.
+
+    A question is read-only unless its trace is to be stored: ``durable``, or by chance, for the share ``sample`` (0 to
+    1) of all. A stored trace is a journal entry ``recall`` of the scope that asked, under the trace's id: it is seen by
+    whoever may see that journal, and erased with it. It names records by id and holds the question and the block, with
+    what ``redact`` takes out.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        sample: float = 0.0,
+        random: Callable[[], float],
+        redact: Callable[[Any], Any],
+    ) -> None:
+        self._store, self._sample, self._random, self._redact = store, sample, random, redact
+        self._traces: OrderedDict[str, Trace] = OrderedDict()
+        self._lock = Lock()
+
+    def keep(self, trace: Trace, *, by: Principal, durable: bool = False) -> None:
+        """Remembers ``trace``, forgetting the oldest in memory beyond the limit; ``durable`` also stores it."""
+        with self._lock:
+            self._traces[trace.id] = trace
+            while len(self._traces) > _TRACES:
+                self._traces.popitem(last=False)
+        if durable or (self._sample > 0 and self._random() < self._sample):
+            payload = to_payload(trace)
+            payload |= {name: self._redact(payload[name]) for name in ("query", "block", "omitted")}
+            entry = Entry(
+                id=trace.id,
+                at=trace.at,
+                scope=trace.scope,
+                by=f"{by.role}:{by.id}",
+                action=_ACTION,
+                kind="trace",
+                reason="a trace was asked for" if durable else "sampled",
+                payload=payload,
+            )
+            with self._store.write() as tx:
+                tx.journal.append(entry)
+
+    def get(self, scope: Scope, trace_id: str) -> Trace:
+        """The trace, if it was made within ``scope.home``.
+
+        Raises:
+            NotFound: no such trace, or it is another scope's.
+        """
+        trace = self._traces.get(trace_id)
+        if trace is not None and scope.home.covers(trace.scope):
+            return trace
+        try:
+            with self._store.read() as tx:
+                entry = tx.journal.get(scope, trace_id)
+            if entry.kind == "trace":
+                return from_payload(entry)
+        except NotFound:
+            pass
+        raise NotFound(
+            f"no trace {trace_id!r} at {scope}: the latest {_TRACES} of this process are kept, and those stored because "
+            "the call said trace=True (--explain) or by the setting trace_sample"
+        )
+
+    def latest(self, scope: Scope, *, limit: int = 20) -> tuple[Trace, ...]:
+        """Traces made within ``scope.home``, of this process and stored ones, newest first."""
+        with self._lock:
+            here = [trace for trace in self._traces.values() if scope.home.covers(trace.scope)]
+        with self._store.read() as tx:
+            stored = tx.journal.list(scope.home, action=_ACTION, limit=limit).items
+        known = {trace.id: trace for trace in (*map(from_payload, stored), *here)}
+        return tuple(sorted(known.values(), key=lambda trace: trace.id, reverse=True)[:limit])
+
+    def erase(self, scope: Scope) -> None:
+        """Forgets every trace in memory that may show something kept within ``scope``."""
+        with self._lock:
+            for trace_id in [i for i, trace in self._traces.items() if scope.home.covers(trace.scope)]:
+                del self._traces[trace_id]
+
+
+def to_payload(trace: Trace) -> dict[str, Any]:
+    """A trace as JSON can hold it."""
+    payload: dict[str, Any] = _plain(trace)
+    for name in ("id", "scope"):
+        del payload[name]
+    return payload
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def from_payload(entry: Entry) -> Trace:
+    """The trace that a journal entry holds. What a later version added to traces and this one does not know is left
+    out."""
+    held = dict(entry.payload)
+    query = _known(Query, held["query"])
+    query |= {name: datetime.fromisoformat(query[name]) for name in _TIMES if query.get(name)}
+    query |= {name: tuple(query[name]) for name in _LISTS if name in query}
+    made = _known(Trace, held) | {
+        "query": Query(**query),
+        "at": datetime.fromisoformat(held["at"]),
+        "considered": tuple(Considered(**_known(Considered, each)) for each in held["considered"]),
+        "omitted": tuple(Omitted(**_known(Omitted, each)) for each in held.get("omitted", ())),
+    }
+    return Trace(id=entry.id, scope=entry.scope, **made)
+
+
+def _known(record: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    names = {each.name for each in fields(record)}
+    return {name: value for name, value in values.items() if name in names}
