@@ -41,6 +41,8 @@ def _doomed(table: Table, named: tuple[str, ...]) -> ColumnElement[bool]:
     owner = table.c[_OF_FACTS[table.name]]
     owners = exists().where(facts.c.org == table.c.org, facts.c.id == owner, _doomed_fact(home))
     hangs = and_(or_(table.c.kind == "fact", table.c.kind == "removal"), owners)
+    if table is schema.journal:  # a trace holds the block, which may show what was said in any conversation
+        hangs = or_(hangs, table.c.kind == "trace")
     return and_(sql.within(table, home), or_(table.c.session == bindparam("w_session"), hangs))
 
 
