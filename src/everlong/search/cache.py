@@ -9,7 +9,8 @@ from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from everlong.search.bucket import Bucket, BucketCorpus
+from everlong.search.bucket import Bucket
+from everlong.search.corpus import BucketCorpus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
