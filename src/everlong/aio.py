@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from everlong.memory import Files, Inbox, Memory, ScopedMemory, SkillShelf, Status
+    from everlong.read.explain import Explanation, Replay
     from everlong.read.formats import Format
     from everlong.read.presets import Preset
     from everlong.records import (
@@ -159,6 +160,18 @@ class AsyncScopedMemory:
     async def explain(self, trace_id: str) -> Trace:
         """Why a recall found what it found."""
         return await self._run(self._scoped.explain, trace_id)
+
+    async def traces(self, *, limit: int = 20) -> tuple[Trace, ...]:
+        """The latest traces that can be explained here."""
+        return await self._run(self._scoped.traces, limit=limit)
+
+    async def explanation(self, trace_id: str) -> Explanation:
+        """A trace as a person reads it."""
+        return await self._run(self._scoped.explanation, trace_id)
+
+    async def replay(self, trace_id: str, **changes: Any) -> Replay:
+        """The same question with other settings, side by side."""
+        return await self._run(self._scoped.replay, trace_id, **changes)
 
     async def remember(
         self, content: str, *, category: str = "context", confidence: float = 1.0, pinned: bool = False

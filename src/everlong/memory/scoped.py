@@ -12,6 +12,7 @@ from everlong.memory.inbox import Inbox
 from everlong.memory.skills import SkillShelf
 from everlong.middleware import compose
 from everlong.protocols import Call
+from everlong.read.explain import compared, explained, varied
 from everlong.read.presets import adapted, preset_of
 from everlong.records import Principal, Query, Recall, Scope
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from everlong.memory.memory import Memory
     from everlong.protocols import Store
+    from everlong.read.explain import Explanation, Replay
     from everlong.read.formats import Format
     from everlong.read.presets import Preset
     from everlong.records import (
@@ -262,6 +264,37 @@ class ScopedMemory:
             NotFound: no such trace of this scope.
         """
         return self._run("explain", self._memory.parts.traces.get, scope=self.scope, trace_id=trace_id)
+
+    def traces(self, *, limit: int = 20) -> tuple[Trace, ...]:
+        """The latest traces that can be explained here, newest first."""
+        return self._run("explain", self._memory.parts.traces.latest, scope=self.scope, limit=limit)
+
+    def explanation(self, trace_id: str) -> Explanation:
+        """:meth:`explain` as a person reads it: with the candidates' texts as they stand now, what the block left out,
+        and the stages in order. Raises :class:`~everlong.errors.NotFound`."""
+        return self._run("explain", self._explanation, trace_id=trace_id)
+
+    def _explanation(self, *, trace_id: str) -> Explanation:
+        trace = self._memory.parts.traces.get(self.scope, trace_id)
+        with self._store.read() as tx:
+            return explained(tx, self.scope, trace)
+
+    def replay(self, trace_id: str, **changes: Any) -> Replay:
+        """Asks the question of a trace again with other settings, as at the time of the trace, and compares.
+
+        ``changes`` are fields of :class:`~everlong.records.Query`, such as ``limit`` or ``min_score``. Memory is asked
+        as it is now; ``as_of=trace.at`` asks it as it was then. Nothing is counted or stored.
+
+        Raises:
+            NotFound: no such trace of this scope. InvalidInput: a setting is unknown or malformed.
+        """
+        return self._run("explain", self._replay, trace_id=trace_id, changes=changes)
+
+    def _replay(self, *, trace_id: str, changes: Mapping[str, Any]) -> Replay:
+        before = self._memory.parts.traces.get(self.scope, trace_id)
+        after = self._memory.parts.reader.recall(before.scope, varied(before, changes)).trace
+        with self._store.read() as tx:
+            return compared(tx, self.scope, before, after, changes)
 
     # ------------------------------------------------------------------------------------------------------ facts
 

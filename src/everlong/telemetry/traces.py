@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from threading import Lock
@@ -70,34 +71,36 @@ class TraceLog:
                 tx.journal.append(entry)
 
     def get(self, scope: Scope, trace_id: str) -> Trace:
-        """The trace, if it was made within ``scope.home``.
+        """The trace, if it was made at ``scope.home`` (in any conversation).
 
         Raises:
             NotFound: no such trace, or it is another scope's.
         """
         trace = self._traces.get(trace_id)
-        if trace is not None and scope.home.covers(trace.scope):
+        if trace is None:
+            trace = self._stored(scope, trace_id)
+        if trace is not None and trace.scope.home == scope.home:
             return trace
-        try:
-            with self._store.read() as tx:
-                entry = tx.journal.get(scope, trace_id)
-            if entry.kind == "trace":
-                return from_payload(entry)
-        except NotFound:
-            pass
         raise NotFound(
             f"no trace {trace_id!r} at {scope}: the latest {_TRACES} of this process are kept, and those stored because "
             "the call said trace=True (--explain) or by the setting trace_sample"
         )
 
+    def _stored(self, scope: Scope, trace_id: str) -> Trace | None:
+        with self._store.read() as tx, suppress(NotFound):
+            entry = tx.journal.get(scope, trace_id)
+            return from_payload(entry) if entry.kind == "trace" else None
+        return None
+
     def latest(self, scope: Scope, *, limit: int = 20) -> tuple[Trace, ...]:
-        """Traces made within ``scope.home``, of this process and stored ones, newest first."""
+        """Traces made at ``scope.home``, of this process and stored ones, newest first."""
         with self._lock:
-            here = [trace for trace in self._traces.values() if scope.home.covers(trace.scope)]
+            here = list(self._traces.values())
         with self._store.read() as tx:
             stored = tx.journal.list(scope.home, action=_ACTION, limit=limit).items
         known = {trace.id: trace for trace in (*map(from_payload, stored), *here)}
-        return tuple(sorted(known.values(), key=lambda trace: trace.id, reverse=True)[:limit])
+        mine = [trace for trace in known.values() if trace.scope.home == scope.home]
+        return tuple(sorted(mine, key=lambda trace: trace.id, reverse=True)[:limit])
 
     def erase(self, scope: Scope) -> None:
         """Forgets every trace in memory that may show something kept within ``scope``."""
