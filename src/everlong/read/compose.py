@@ -7,6 +7,7 @@ like a turn of the conversation. What is stored stays as it was; only the copy i
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from datetime import UTC
 from itertools import groupby
@@ -140,7 +141,9 @@ class _Writer:
         for profile in profiles:
             known |= profile.attributes
         for place, key in enumerate(sorted(known)):
-            line = self.format.attribute.format(name=self.format.word(key), value=self.format.quoted(str(known[key])))
+            line = self.format.attribute.format(
+                name=self.format.word(key), value=self.format.quoted(_plain(known[key]))
+            )
             yield _Item("attributes", (place,), line, f"attribute {key}")
 
     def section(self, name: str, text: str) -> _Item:
@@ -175,6 +178,15 @@ class _Writer:
             text=self.format.quoted(shortened(message.content, most, self.counter)),
         )
         return _Item(part, place, line, f"message {message.id}")
+
+
+def _plain(value: object) -> str:
+    """An attribute's value in words: a list as its items, anything else as JSON has it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple):
+        return ", ".join(_plain(item) for item in value)
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def compose(
