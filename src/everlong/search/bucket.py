@@ -5,7 +5,7 @@ A bucket never changes: a delta makes a new one, so a search that runs keeps wha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Final, Self
 
@@ -35,6 +35,11 @@ class Bucket:
         Raises:
             SchemaMismatch: a vector does not have ``dimensions`` numbers a piece.
         """
+        if len(rows.ids) > _LATEST * _SHARE:
+            first = Segment.build(_part(rows, 0, -_LATEST), dimensions)
+            last = Segment.build(_part(rows, -_LATEST, len(rows.ids)), dimensions)
+            if first.ids and last.ids:
+                return cls((first, last) if first.span[1] < last.span[0] else (first.updated((), last),))
         return cls((Segment.build(rows, dimensions),))
 
     def updated(self, rows: IndexRows, dimensions: int) -> Self:
@@ -77,3 +82,7 @@ class Bucket:
     def __len__(self) -> int:
         """How many rows there are."""
         return sum(len(each.ids) for each in self.segments)
+
+
+def _part(rows: IndexRows, first: int, last: int) -> IndexRows:
+    return replace(rows, **{each.name: getattr(rows, each.name)[first:last] for each in fields(rows)})

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from everlong.errors import SchemaMismatch
 from everlong.records import Scope
 from everlong.search import BucketIndex
+from everlong.search.postings import Postings
 from everlong.text import terms
 
 if TYPE_CHECKING:
@@ -352,3 +353,30 @@ def test_deltas_equal_a_load(shelf: Any, seed: int) -> None:
             index.corpus(shelf, CODER, "fact")
     cold = BucketIndex(model=MODEL, dimensions=DIMENSIONS)
     same(index.corpus(shelf, CODER, "fact"), cold.corpus(shelf, CODER, "fact"))
+
+
+def test_a_bucket_that_grows_answers_like_one_loaded_whole(shelf: Any, index: BucketIndex) -> None:
+    """The latest rows stand apart from the others until they are many; whatever changes in either part, the answers
+    are those of one part."""
+    said = 0
+    for step, count in enumerate((1, 300, 3, 4000, 1, 1, 200, 300, 2)):
+        for row in range(said, said + count):
+            text = TEXTS[row % len(TEXTS)]
+            shelf.put(ANN, f"m{row:05}", text, kind="message", session=f"s{row // 9}", position=row + 1)
+        said += count
+        index.corpus(shelf, ANN, "message")
+        for changed in (said - 1, said // 2):
+            shelf.put(
+                ANN, f"m{changed:05}", "changed 猫", kind="message", position=changed + 1, vectors=vectors(changed)
+            )
+        shelf.put(ANN, f"m{said // 3:05}", "", kind="message", position=said // 3 + 1, live=step % 2 == 0)
+        fresh = BucketIndex(model=MODEL, dimensions=DIMENSIONS)
+        same(index.corpus(shelf, ANN, "message"), fresh.corpus(shelf, ANN, "message"))
+
+
+def test_two_terms_alike_in_all_but_their_last_bits_are_two() -> None:
+    """Their postings do not flow together, in however many rows they stand."""
+    near = [np.array([1 << 63, (1 << 63) + 1, 5], "<u8"), np.array([(1 << 63) + 1], "<u8")]
+    made = Postings.build([each.tobytes() for each in near])
+    found = [made.rows[place].tolist() for place in made.find(np.array([1 << 63, (1 << 63) + 1, 5, 6], np.uint64))]
+    assert found == [[0], [0, 1], [0], []]
