@@ -47,9 +47,9 @@ BUDGET = 1 << 34
 Figures = dict[str, Any]
 
 
-def opened(url: str, asked: list[Asked], dimensions: int) -> Memory:
+def opened(url: str, asked: list[Asked], dimensions: int, *, budget: int = BUDGET) -> Memory:
     """A memory over the store at ``url`` that gives each question its vector."""
-    settings = Settings(url=url, worker="none", index_bytes=BUDGET, max_waiting_messages=10_000_000)
+    settings = Settings(url=url, worker="none", index_bytes=budget, max_waiting_messages=10_000_000)
     return build(settings, embedder=synthetic.embedder(asked, dimensions))
 
 

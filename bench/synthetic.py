@@ -157,6 +157,8 @@ def fill(store: Store, parts: Iterator[Portion], home: Callable[[Portion], Scope
             for session, turns, indexed in made:
                 tx.messages.append(session, turns, indexed)
         taken += time.perf_counter() - started
+    with store.write() as tx:
+        tx.sessions.fence(Scope())  # nothing waits for extraction, as in a store that was in use for long
     return taken
 
 
