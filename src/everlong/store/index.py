@@ -6,11 +6,12 @@ import math
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Table, and_, bindparam, exists, literal_column, select
+from sqlalchemy import Table, and_, bindparam, exists, func, literal_column, select
 
 from everlong.protocols import IndexRows, Revision
 from everlong.records import TRUST
 from everlong.store import past, rows, sql
+from everlong.store.passages import unpacked
 from everlong.store.schema import PLACE, buckets, facts, files, messages, passages, vectors
 
 if TYPE_CHECKING:
@@ -71,26 +72,14 @@ _MESSAGES: Final = _rows(
 )
 
 
-_PASSAGES: Final = _rows(
-    passages,
-    "file",
-    {
-        "live": literal_column("'active'"),
-        "vectors": vectors.c.data,
-        "session": literal_column("''"),
-        "speaker": passages.c.path,
-        "role": literal_column("'document'"),
-        "category": literal_column("''"),
-        "position": passages.c.number,
-        "confidence": literal_column("1.0"),
-        "origin": literal_column("'document'"),
-        "trust": literal_column("NULL"),
-        "valid_from": literal_column("NULL"),
-        "valid_until": literal_column("NULL"),
-    },
-    home=False,
+_PASSAGES: Final = (
+    select(*(passages.c[name] for name in ("path", "pieces", "terms", "revision")))
+    .where(sql.exactly(passages), passages.c.revision > bindparam("w_after"))
+    .order_by(passages.c.revision)
 )
-_ROWS: Final[dict[Kind, Executable]] = {"fact": _FACTS, "message": _MESSAGES, "file": _PASSAGES}
+_PASSAGE_VECTORS: Final = select(vectors.c.id, vectors.c.data).where(
+    sql.exactly(vectors), vectors.c.kind == "file", vectors.c.model == bindparam("w_model")
+)
 
 
 def _metadata(table: Table, session: str, *, home: bool) -> Executable:
@@ -101,7 +90,7 @@ def _metadata(table: Table, session: str, *, home: bool) -> Executable:
 _METADATA: Final[dict[Kind, Executable]] = {
     "fact": _metadata(facts, "learned_in", home=False),
     "message": _metadata(messages, "session", home=True),
-    "file": select(literal_column("''"), passages.c.id, files.c.metadata)
+    "file": select(literal_column("''"), passages.c.path, files.c.metadata, passages.c.pieces)
     .select_from(passages.join(files, and_(*(files.c[name] == passages.c[name] for name in (*PLACE, "path")))))
     .where(sql.exactly(passages)),
 }
@@ -118,7 +107,14 @@ def _unembedded(table: Table, kind: Kind, *where: ColumnElement[bool], home: boo
 _UNEMBEDDED: Final = (
     _unembedded(facts, "fact", facts.c.status == "active", home=False),
     _unembedded(messages, "message", home=True),
-    _unembedded(passages, "file", passages.c.length > 0, home=False),
+)
+_PLACES: Final = [passages.c[name] for name in PLACE]
+_TO_EMBED: Final = select(*_PLACES, func.sum(passages.c.count)).where(passages.c.count > 0).group_by(*_PLACES)
+_OWNERS: Final = [vectors.c[name] for name in PLACE]
+_HELD: Final = (
+    select(*_OWNERS, func.count())
+    .where(vectors.c.kind == "file", vectors.c.model == bindparam("w_model"))
+    .group_by(*_OWNERS)
 )
 
 
@@ -141,7 +137,10 @@ class Index:
         }
 
     def rows(self, bucket: Scope, kind: Kind, *, model: str, after: int = 0) -> IndexRows:
-        found = self._work.rows(_ROWS[kind], **_where(bucket, kind), w_model=model, w_after=after)
+        if kind == "file":
+            return self._passages(bucket, model, after)
+        statement = _FACTS if kind == "fact" else _MESSAGES
+        found = self._work.rows(statement, **_where(bucket, kind), w_model=model, w_after=after)
         columns = [list(column) for column in zip(*found, strict=True)] or [[] for _ in range(18)]
         ids, revision, status, terms, data, session, speaker, role, category, created, position = columns[:11]
         length, question, confidence, origin, trust, since, until = columns[11:]
@@ -173,8 +172,46 @@ class Index:
 
     def metadata(self, bucket: Scope, kind: Kind) -> dict[tuple[str, str], Mapping[str, Any]]:
         found = self._work.rows(_METADATA[kind], **_where(bucket, kind))
+        if kind == "file":
+            named = ((path, rows.from_json(metadata), held) for _, path, metadata, held in found)
+            return {("", id_): told for path, told, held in named for id_, *_ in unpacked(path, held, b"")}
         return {(session, id_): rows.from_json(metadata) for session, id_, metadata in found}
 
+    def _passages(self, bucket: Scope, model: str, after: int) -> IndexRows:
+        where = sql.place(bucket)
+        found = self._work.rows(_PASSAGES, **where, w_after=after)
+        known: dict[str, bytes] = dict(self._work.rows(_PASSAGE_VECTORS, **where, w_model=model)) if found else {}
+        made = [
+            (path, revision, number, *one)
+            for path, held, words, revision in found
+            for number, one in enumerate(unpacked(path, held, bytes(words)))
+        ]
+        columns = [list(column) for column in zip(*made, strict=True)] or [[] for _ in range(7)]
+        paths, revision, position, ids, texts, created, words = columns
+        size = len(ids)
+        return IndexRows(
+            ids=ids,
+            revision=revision,
+            live=[True] * size,
+            terms=words,
+            vectors=[bytes(known[one]) if one in known else None for one in ids],
+            session=[""] * size,
+            speaker=paths,
+            role=["document"] * size,
+            category=[""] * size,
+            created_at=list(map(rows.to_time, created)),
+            position=position,
+            length=list(map(len, texts)),
+            question=list(map(rows.is_question, texts)),
+            confidence=[1.0] * size,
+            origin=["document"] * size,
+            trust=[TRUST["document"]] * size,
+            valid_from=[-math.inf] * size,
+            valid_until=[math.inf] * size,
+        )
+
     def unembedded(self, model: str) -> tuple[Scope, ...]:
-        found = (row for one in _UNEMBEDDED for row in self._work.rows(one, w_model=model))
+        found = [row for one in _UNEMBEDDED for row in self._work.rows(one, w_model=model)]
+        held = {tuple(place): count for *place, count in self._work.rows(_HELD, w_model=model)}
+        found += [tuple(place) for *place, count in self._work.rows(_TO_EMBED) if count > held.get(tuple(place), 0)]
         return tuple(dict.fromkeys(rows.to_scope(*row) for row in found))

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import bindparam, exists, select, update
+from sqlalchemy import bindparam, select, update
 
 from everlong.errors import InvalidInput
-from everlong.protocols import Indexed
 from everlong.records import Passage
 from everlong.store import rows, sql
 from everlong.store.schema import PLACE, passages, vectors
-from everlong.text import clean, pieces, terms
+from everlong.text import clean, pack_terms, pieces, terms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from sqlalchemy.sql.base import Executable
 
-    from everlong.protocols import NewId
+    from everlong.protocols import Indexed, NewId
     from everlong.records import MemoryFile, Scope
     from everlong.store.sql import Row, Work
 
@@ -30,39 +31,31 @@ _SIZE: Final = 600
 """Characters up to which paragraphs are kept together: what one vector can stand for."""
 _LONGEST: Final = 8000
 """Characters of a paragraph that are cut at a time, for to find the ends of its sentences takes the square of them."""
-_COLUMNS: Final = [passages.c[name] for name in (*PLACE, "id", "path", "number", "content", "created_at")]
+_COLUMNS: Final = [passages.c[name] for name in (*PLACE, "path", "pieces")]
 _PATH: Final = passages.c.path == bindparam("w_path")
 _PUT: Final = (
     sql.Insert(passages)
     .values({c.name: bindparam(c.name) for c in passages.c})
     .on_conflict_do_update(
         index_elements=[c.name for c in passages.primary_key],
-        set_={n: bindparam(n) for n in ("content", "created_at", "revision", "terms", "length", "question")},
+        set_={name: bindparam(name) for name in ("pieces", "count", "revision", "terms")},
     )
 )
-_HELD: Final = select(passages.c.number, passages.c.content).where(sql.exactly(passages), _PATH)
-_DROP: Final = passages.delete().where(sql.exactly(passages), _PATH, passages.c.number >= bindparam("w_number"))
-_MARK: Final = (
-    update(passages)
-    .where(sql.exactly(passages), passages.c.id == bindparam("w_id"), passages.c.content == bindparam("w_content"))
-    .values(revision=bindparam("revision"))
+_HELD: Final = select(passages.c.pieces).where(sql.exactly(passages), _PATH)
+_DROP: Final = passages.delete().where(sql.exactly(passages), _PATH)
+_ALL: Final = select(*_COLUMNS).where(sql.exactly(passages)).order_by(passages.c.path)
+_MARK: Final = update(passages).where(sql.exactly(passages), _PATH).values(revision=bindparam("revision"))
+_EMBEDDED: Final = select(vectors.c.id).where(
+    sql.exactly(vectors), vectors.c.kind == _KIND, vectors.c.model == bindparam("w_model")
 )
-_EMBEDDED: Final = exists().where(
-    vectors.c.kind == _KIND,
-    vectors.c.model == bindparam("w_model"),
-    *(vectors.c[name] == passages.c[name] for name in (*PLACE, "id")),
-)
-_PENDING: Final = (
-    select(*_COLUMNS)
-    .where(sql.exactly(passages), passages.c.length > 0, ~_EMBEDDED)
-    .order_by(passages.c.path, passages.c.number)
-    .limit(bindparam("most"))
-)
+
+Piece = tuple[str, int]
+"""A passage's text and the time (microseconds) since which it reads so."""
 
 
 @cache
-def _many(size: int) -> Executable:
-    return select(*_COLUMNS).where(sql.visible(passages), sql.one_of(passages.c.id, size))
+def _visible(size: int) -> Executable:
+    return select(*_COLUMNS).where(sql.visible(passages), sql.one_of(passages.c.path, size))
 
 
 def cut(content: bytes) -> list[str]:
@@ -89,41 +82,51 @@ def _blocks(text: str) -> Iterator[str]:
     yield block
 
 
-def searched(path: str, text: str) -> Indexed:
-    """What search needs of a passage, less its vector: its words and those of the file's path."""
-    return Indexed(terms=terms(f"{path} {text}") if text else ())
+def packed(path: str, made: Sequence[Piece]) -> dict[str, Any]:
+    """The passages of one file as columns. Each is found by the words of the file's path too."""
+    words = [pack_terms(terms(f"{path} {text}")) if text else b"" for text, _ in made]
+    pieces_ = [[text, at, len(found)] for (text, at), found in zip(made, words, strict=True)]
+    return {"pieces": rows.to_json(pieces_), "count": sum(bool(text) for text, _ in made), "terms": b"".join(words)}
+
+
+def unpacked(path: str, held: str, words: bytes) -> Iterator[tuple[str, str, int, bytes]]:
+    """Id, text, time and packed terms of each passage of one file."""
+    start = 0
+    for number, (text, at, size) in enumerate(json.loads(held)):
+        yield f"{path}#{number}", text, at, words[start : start + size]
+        start += size
 
 
 def index_file(work: Work, file: MemoryFile, new_id: NewId) -> None:
-    """Makes the passages those of ``file``. Ones that read as before stay, with their vectors."""
+    """Makes the passages those of ``file``. Ones that read as before keep their time and their vectors."""
     where = {**sql.place(file.scope), "w_path": file.path}
-    held: dict[int, str] = dict(work.rows(_HELD, **where))
-    made = cut(file.content)
-    changed = [number for number, text in enumerate(made) if held.get(number) != text]
+    found = work.row(_HELD, **where)
+    held: list[Piece] = [(text, at) for text, at, _ in json.loads(found[0])] if found else []
+    now = rows.to_micros(file.updated_at)
+    texts = cut(file.content)
+    same = [number < len(held) and held[number][0] == text for number, text in enumerate(texts)]
+    made = [held[number] if same[number] else (text, now) for number, text in enumerate(texts)]
+    gone = [number for number in range(len(held)) if number >= len(texts) or not same[number]]
+    _forget(work, file.scope, file.path, gone)
     revision = sql.bump(work, file.scope, _KIND, new_id("epoch"))
-    at = rows.to_micros(file.updated_at)
-    for number in changed:
-        text, name = made[number], f"{file.path}#{number}"
-        if number in held:
-            sql.drop_vectors(work, file.scope, _KIND, name)
-        values = {"path": file.path, "number": number, "id": name, "content": text, "created_at": at}
-        row = rows.searchable(text, searched(file.path, text))
-        work.change(_PUT, **sql.columns(file.scope), **values, **row, revision=revision)
-    if len(held) > len(made):
-        _drop(work, file.scope, file.path, [number for number in held if number >= len(made)], new_id)
+    work.change(_PUT, **sql.columns(file.scope), path=file.path, revision=revision, **packed(file.path, made))
+    if len(held) > len(texts):
+        sql.renew(work, file.scope, _KIND, new_id("epoch"))
 
 
 def drop_file(work: Work, scope: Scope, path: str, new_id: NewId) -> None:
     """Takes the passages of a file that is gone."""
-    held = [number for number, _ in work.rows(_HELD, **sql.place(scope), w_path=path)]
-    _drop(work, scope, path, held, new_id)
-
-
-def _drop(work: Work, scope: Scope, path: str, numbers: Sequence[int], new_id: NewId) -> None:
+    where = {**sql.place(scope), "w_path": path}
+    found = work.row(_HELD, **where)
+    if found is not None:
+        _forget(work, scope, path, range(len(json.loads(found[0]))))
+        work.change(_DROP, **where)
     sql.renew(work, scope, _KIND, new_id("epoch"))
+
+
+def _forget(work: Work, scope: Scope, path: str, numbers: Iterable[int]) -> None:
     for number in numbers:
         sql.drop_vectors(work, scope, _KIND, f"{path}#{number}")
-    work.change(_DROP, **sql.place(scope), w_path=path, w_number=min(numbers, default=0))
 
 
 class Passages:
@@ -134,9 +137,12 @@ class Passages:
         self._new_id = new_id
 
     def many(self, scope: Scope, ids: Sequence[str]) -> dict[str, Passage]:
+        wanted = set(ids)
+        paths = list(dict.fromkeys(name.rpartition("#")[0] for name in ids))
         found: list[Passage] = []
-        for size, values in sql.chunks(ids):
-            found += map(_passage, self._work.rows(_many(size), **sql.place(scope), **values))
+        for size, values in sql.chunks(paths):
+            for row in self._work.rows(_visible(size), **sql.place(scope), **values):
+                found += (passage for passage in _passages(row) if passage.id in wanted)
         return {passage.id: passage for passage in sorted(found, key=sql.width)}
 
     def set_vectors(self, passage: Passage, indexed: Indexed) -> bool:
@@ -144,24 +150,29 @@ class Passages:
             raise InvalidInput("there are no vectors to set")
         where = sql.place(passage.scope)
         revision = sql.bump(self._work, passage.scope, _KIND, self._new_id("epoch"))
-        text = {"w_id": passage.id, "w_content": passage.content}
-        if not self._work.change(_MARK, **where, **text, revision=revision):
+        found = self._work.row(_HELD, **where, w_path=passage.path)
+        held = json.loads(found[0]) if found else []
+        if passage.number >= len(held) or held[passage.number][0] != passage.content:
             return False
+        self._work.change(_MARK, **where, w_path=passage.path, revision=revision)
         sql.put_vectors(self._work, passage.scope, _KIND, passage.id, indexed.model, indexed.vectors)
         return True
 
     def unembedded(self, scope: Scope, model: str, *, limit: int) -> tuple[Passage, ...]:
-        found = self._work.rows(_PENDING, **sql.place(scope), w_model=model, most=limit)
-        return tuple(map(_passage, found))
+        where = sql.place(scope)
+        known = {name for (name,) in self._work.rows(_EMBEDDED, **where, w_model=model)}
+        kept = (passage for row in self._work.rows(_ALL, **where) for passage in _passages(row))
+        return tuple(islice((one for one in kept if one.content and one.id not in known), limit))
 
 
-def _passage(row: Row) -> Passage:
-    org, agent, user, session, id_, path, number, content, created = row
-    return Passage(
-        id=id_,
-        scope=rows.to_scope(org, agent, user, session),
-        path=path,
-        number=number,
-        content=content,
-        created_at=rows.to_time(created),
-    )
+def _passages(row: Row) -> Iterator[Passage]:
+    org, agent, user, session, path, held = row
+    for number, (name, text, at, _) in enumerate(unpacked(path, held, b"")):
+        yield Passage(
+            id=name,
+            scope=rows.to_scope(org, agent, user, session),
+            path=path,
+            number=number,
+            content=text,
+            created_at=rows.to_time(at),
+        )

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from everlong.store.sql import Work
 
 _AT: Final[BindParameter[int]] = bindparam("at")
-_QUESTION: Final = ("?", "？", "؟")
 
 
 @cache
@@ -95,7 +94,7 @@ def as_rows(found: Sequence[Fact], present: IndexRows, texts: Mapping[str, str])
         created_at=[fact.created_at for fact in found],
         position=[0] * len(found),
         length=[len(fact.content) for fact in found],
-        question=[fact.content.rstrip().endswith(_QUESTION) for fact in found],
+        question=[rows.is_question(fact.content) for fact in found],
         confidence=[fact.confidence for fact in found],
         origin=[fact.origin for fact in found],
         trust=[fact.trust for fact in found],

@@ -100,12 +100,10 @@ passages: Final = Table(
     "passages",
     metadata,
     *_words(*PLACE, "path", key=True),
-    Column("number", BigInteger, primary_key=True, autoincrement=False),
-    *_words("id", "content"),
-    *_numbers("created_at"),
-    *_searchable(),
+    *_words("pieces"),  # of one file in one row: rows that come and go would leave copies of others in SQLite's pages
+    *_numbers("count", "revision"),
+    Column("terms", LargeBinary, nullable=False),
 )
-Index("passages_by_id", *(passages.c[n] for n in (*PLACE, "id")))
 Index("passages_by_revision", *(passages.c[n] for n in (*PLACE, "revision")))
 
 vectors: Final = Table(

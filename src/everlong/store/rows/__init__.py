@@ -27,6 +27,7 @@ from everlong.store.rows.talk import from_message, message_columns, session_colu
 from everlong.store.rows.values import (
     SECOND,
     from_json,
+    is_question,
     maybe_micros,
     maybe_time,
     searchable,
@@ -73,6 +74,7 @@ __all__ = [
     "from_message",
     "from_profile",
     "from_proposal",
+    "is_question",
     "job_columns",
     "maybe_micros",
     "maybe_time",

@@ -67,10 +67,14 @@ def from_json(text: str) -> Any:
     return {} if text == "{}" else json.loads(text)
 
 
+def is_question(content: str) -> bool:
+    """Whether a text ends as a question does."""
+    return content.rstrip().endswith(_QUESTION)
+
+
 def searchable(content: str, indexed: Indexed) -> dict[str, Any]:
     """What search reads of a text besides its vectors."""
-    question = content.rstrip().endswith(_QUESTION)
-    return {"terms": pack_terms(indexed.terms), "length": len(content), "question": int(question)}
+    return {"terms": pack_terms(indexed.terms), "length": len(content), "question": int(is_question(content))}
 
 
 def ordered(table: Table, first: str) -> list[Column[Any]]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from everlong.store.passages import cut, searched
-from everlong.store.rows import searchable
+from everlong.store.passages import cut, packed
 
 revision = "0003"
 down_revision = "0002"
@@ -25,17 +24,12 @@ def upgrade() -> None:
         sa.Column("user", WORDS, nullable=False),
         sa.Column("session", WORDS, nullable=False),
         sa.Column("path", WORDS, nullable=False),
-        sa.Column("number", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("id", WORDS, nullable=False),
-        sa.Column("content", WORDS, nullable=False),
-        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("pieces", WORDS, nullable=False),
+        sa.Column("count", sa.BigInteger(), nullable=False),
         sa.Column("revision", sa.BigInteger(), nullable=False),
         sa.Column("terms", sa.LargeBinary(), nullable=False),
-        sa.Column("length", sa.Integer(), nullable=False),
-        sa.Column("question", sa.Integer(), nullable=False),
-        sa.PrimaryKeyConstraint("org", "agent", "user", "session", "path", "number"),
+        sa.PrimaryKeyConstraint("org", "agent", "user", "session", "path"),
     )
-    op.create_index("passages_by_id", "passages", ["org", "agent", "user", "session", "id"])
     op.create_index("passages_by_revision", "passages", ["org", "agent", "user", "session", "revision"])
     _fill(op.get_bind(), table)
 
@@ -52,7 +46,5 @@ def _fill(bind: sa.Connection, table: sa.Table) -> None:
         if tuple(place) not in known:
             bind.execute(sa.insert(buckets).values(**where, kind="file", epoch="0003", revision=1))
             known.add(tuple(place))
-        for number, text in enumerate(cut(bytes(content))):
-            row = searchable(text, searched(path, text))
-            made = {"path": path, "number": number, "id": f"{path}#{number}", "content": text, "created_at": written}
-            bind.execute(sa.insert(table).values(**where, **made, **row, revision=1))
+        row = packed(path, [(text, written) for text in cut(bytes(content))])
+        bind.execute(sa.insert(table).values(**where, path=path, revision=1, **row))
