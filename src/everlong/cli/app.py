@@ -8,7 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from everlong.cli import explain as explaining
 from everlong.cli import files, oversight, render, rights
+from everlong.cli.explain import show
 from everlong.cli.options import Agent, Cursor, Json, Limit, Org, SessionName, Url, User, at, on_scope, opened
 from everlong.errors import EverlongError, InvalidInput
 from everlong.memory import ScopedMemory
@@ -20,6 +22,7 @@ app = typer.Typer(
     add_completion=False,
 )
 
+Explain = Annotated[bool, typer.Option("--explain", help="Say why: every candidate and its fate. Stores the trace.")]
 Language = Annotated[str, typer.Option("--language", help="Play only this one: zh or en.")]
 
 
@@ -84,11 +87,17 @@ def recall(
     question: list[str],
     *,
     limit: Limit = 5,
-    explain: Annotated[bool, typer.Option("--explain", help="Show every candidate and why it was dropped.")] = False,
+    explain: Explain = False,
     as_json: Json = False,
 ) -> None:
     """What memory holds on a question, with scores."""
-    render.recall(scoped.recall(" ".join(question), limit=limit), explain=explain, as_json=as_json)
+    found = scoped.recall(" ".join(question), limit=limit, trace=explain)
+    if explain and as_json:
+        render.document(found)
+        return
+    render.recall(found, as_json=as_json)
+    if explain:
+        show(scoped.explanation(found.trace.id))
 
 
 @on_scope(app, session=True)
@@ -97,10 +106,15 @@ def context(
     question: list[str],
     *,
     budget: Annotated[int | None, typer.Option("--budget", help="Tokens, 100 to 8000.")] = None,
+    explain: Explain = False,
     as_json: Json = False,
 ) -> None:
     """The exact block that an agent's prompt would get for a question."""
-    render.context(scoped.context(" ".join(question), budget=budget), as_json=as_json)
+    block = scoped.context(" ".join(question), budget=budget, trace=explain)
+    if explain and block.trace is not None and not as_json:
+        show(scoped.explanation(block.trace.id))
+    else:
+        render.context(block, as_json=as_json)
 
 
 @on_scope(app)
@@ -182,6 +196,7 @@ def worker(
 
 
 oversight.register(app)
+explaining.register(app)
 rights.register(app)
 files.register(app)
 

@@ -118,20 +118,16 @@ def hits_table(hits: Sequence[Hit]) -> Table:
     return table
 
 
-def recall(found: Recall, *, explain: bool, as_json: bool) -> None:
-    """Hits, and on request every candidate."""
+def recall(found: Recall, *, as_json: bool) -> None:
+    """Hits with their scores."""
     if as_json:
-        document(found if explain else {"hits": found.hits, "trace_id": found.trace.id})
+        document({"hits": found.hits, "trace_id": found.trace.id})
         return
     out = console()
     if found.hits:
         out.print(hits_table(found.hits))
     else:
         out.print("nothing is remembered about that")
-    if explain:
-        for each in found.trace.considered:
-            verdict = "kept" if each.kept else "dropped"
-            out.print(f"{each.score:.2f} {verdict} {each.kind} {each.id}: {each.reason}", markup=False)
 
 
 def context(block: Context, *, as_json: bool) -> None:
@@ -142,13 +138,14 @@ def context(block: Context, *, as_json: bool) -> None:
     console().print(Text(block.text or "(nothing to say: the prompt stays as it is)"))
 
 
-def _table(rows: Sequence[Sequence[str]], *columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+def table(rows: Sequence[Sequence[str]], *columns: str) -> Table:
+    """Rows under named columns; long texts are folded, ids are not."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in columns:
-        table.add_column(name, overflow="fold", no_wrap=name == "id")
+        made.add_column(name, overflow="fold", no_wrap=name == "id")
     for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
-    return table
+        made.add_row(*(escape(cell) for cell in row))
+    return made
 
 
 def _page(page: Page[Any], rows: Sequence[Sequence[str]], *columns: str, as_json: bool) -> None:
@@ -156,7 +153,7 @@ def _page(page: Page[Any], rows: Sequence[Sequence[str]], *columns: str, as_json
         document(page)
         return
     out = console()
-    out.print(_table(rows, *columns))
+    out.print(table(rows, *columns))
     out.print(f"{len(page.items)} of {page.total}" + (f"; next: --cursor {page.next}" if page.next else ""))
 
 
@@ -211,7 +208,7 @@ def rules(listed: Sequence[Rule], *, as_json: bool) -> None:
         asked = {f.name: getattr(rule, f.name) for f in fields(rule) if f.name not in {"effect", "reason"}}
         given = (f"{name}={value!r}" for name, value in plain(asked).items() if value not in (None, []))
         rows.append((f"{number}", rule.effect, rule.reason, " ".join(given)))
-    console().print(_table(rows, "rule", "effect", "reason", "when"))
+    console().print(table(rows, "rule", "effect", "reason", "when"))
 
 
 def jobs(work: Sequence[Job], *, as_json: bool) -> None:
@@ -220,7 +217,7 @@ def jobs(work: Sequence[Job], *, as_json: bool) -> None:
         document(work)
         return
     rows = [(j.id, j.kind, j.state, f"{j.run_after:%Y-%m-%d %H:%M}", f"{j.attempts}", j.error) for j in work]
-    console().print(_table(rows, "id", "kind", "state", "due", "attempts", "error"))
+    console().print(table(rows, "id", "kind", "state", "due", "attempts", "error"))
 
 
 def profile(known: Profile, *, as_json: bool) -> None:
