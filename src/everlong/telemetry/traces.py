@@ -23,8 +23,7 @@ __all__ = ["TraceLog", "from_payload", "to_payload"]
 
 _TRACES: Final = 1000
 _ACTION: Final = "recall"
-_TIMES: Final = ("since", "until", "at", "as_of", "valid_at")
-_LISTS: Final = ("kinds", "categories", "sessions", "exclude_sessions", "origins")
+_TIMES: Final = tuple(each.name for each in fields(Query) if "datetime" in str(each.type))
 
 
 class TraceLog:
@@ -133,7 +132,7 @@ def from_payload(entry: Entry) -> Trace:
     held = dict(entry.payload)
     query = _known(Query, held["query"])
     query |= {name: datetime.fromisoformat(query[name]) for name in _TIMES if query.get(name)}
-    query |= {name: tuple(query[name]) for name in _LISTS if name in query}
+    query |= {name: tuple(value) for name, value in query.items() if isinstance(value, list)}
     made = _known(Trace, held) | {
         "query": Query(**query),
         "at": datetime.fromisoformat(held["at"]),
