@@ -43,7 +43,7 @@ def cue(name: Cue, text: str, *, cues: Cues | None = None) -> str:
     cues = cues or _built_in()
     half = _SCANNED // 2
     seen = text if len(text) <= _SCANNED else f"{text[:half]} … {text[-half:]}"
-    seen = unicodedata.normalize("NFKC", seen).casefold().replace("’", "'")
+    seen = unicodedata.normalize("NFKC", seen).replace("’", "'")
     if name in cues.unless:
         seen = cues.unless[name].sub(" … ", seen)
     match = cues.found[name].search(seen)
@@ -103,5 +103,5 @@ def _compiled(tables: list[Mapping[str, Any]], part: str) -> dict[str, re.Patter
     for name in _CUES:
         patterns = [p for table in tables for p in _patterns(name, table.get(name, {}).get(part, {}))]
         if patterns:
-            found[name] = re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
+            found[name] = re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
     return found

@@ -101,7 +101,7 @@ def answer_recall(memory: _Recalling, arguments: Mapping[str, Any]) -> str:
     query, kind, limit = arguments.get("query"), arguments.get("kind", "both"), arguments.get("limit", 5)
     if not isinstance(query, str) or not query.strip():
         return "That did not work: query must be a text that is not empty."
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         return f"That did not work: kind must be one of {', '.join(_KINDS)}."
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST:
         return f"That did not work: limit must be a whole number from 1 to {_MOST}."
