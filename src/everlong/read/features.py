@@ -101,16 +101,19 @@ def owners(corpus: Corpus, weights: Weights) -> list[str]:
 
 
 def neighbours(strength: Floats, corpus: Corpus, weights: Weights) -> Floats:
-    """What each turn takes from the turns beside it in its conversation, more from one that asks."""
+    """What each turn takes from the two on either side of it in its conversation, more from one before that asks."""
     order = np.argsort(corpus.session, kind="stable")
-    ranked, named, asks = strength[order], corpus.session[order], corpus.question[order]
-    same = named[1:] == named[:-1]
+    ranked, named = strength[order], corpus.session[order]
     taken = np.zeros(len(strength))
-    taken[1:] += (weights.before + weights.answers * asks[:-1]) * np.where(same, ranked[:-1], 0)
-    taken[:-1] += weights.after * np.where(same, ranked[1:], 0)
-    back = np.empty(len(strength))
-    back[order] = taken
-    return back
+    before = (weights.before + weights.answers * corpus.question[order], weights.second_before)
+    for step, (back, ahead) in enumerate(zip(before, (weights.after, weights.second_after), strict=True), 1):
+        same = named[step:] == named[:-step]
+        lent = back * ranked
+        taken[step:] += np.where(same, lent[:-step], 0)
+        taken[:-step] += ahead * np.where(same, ranked[step:], 0)
+    given = np.empty(len(strength))
+    given[order] = taken
+    return given
 
 
 def conversation(corpus: Corpus, strength: Floats, terms: Sequence[str], allowed: Bools, weights: Weights) -> Floats:
