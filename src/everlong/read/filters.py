@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, get_args
@@ -187,12 +187,20 @@ def allowed(corpus: Corpus, query: Query, kind: Kind, told: Sequence[Mapping[str
     rows &= _in_time(corpus, query)
     if kind == "file":
         rows &= _not_hidden(corpus)
+        if query.files:
+            rows &= _among(corpus.speaker, corpus.speakers, _within(corpus.speakers, query.files))
     if told is not None:
         rows[rows] = [matches(told[row], query.metadata) for row in np.flatnonzero(rows).tolist()]
     return rows
 
 
-def _among(ordinals: NDArray[np.int32], names: Sequence[str], wanted: Sequence[str]) -> NDArray[np.bool_]:
+def _within(paths: Sequence[str], wanted: Sequence[str]) -> frozenset[str]:
+    """The paths that ``wanted`` names, itself or by a folder above it."""
+    exact, folders = set(wanted), tuple(each for each in wanted if each.endswith("/"))
+    return frozenset(path for path in paths if path in exact or path.startswith(folders))
+
+
+def _among(ordinals: NDArray[np.int32], names: Sequence[str], wanted: Collection[str]) -> NDArray[np.bool_]:
     return np.isin(ordinals, [ordinal for ordinal, name in enumerate(names) if name in wanted])
 
 

@@ -31,6 +31,8 @@ class Query:
     (excluded) are when it was recorded. ``metadata`` holds conditions on the records' metadata by key, see
     :func:`everlong.read.filters.matches`.
 
+    ``files`` leaves files' text of these paths only; one that ends in ``/`` stands for all below that folder.
+
     ``as_of`` asks what was known then: facts as they were, also those retired or revised since (a text that was revised
     since is found by its words), turns recorded until then, files' text that has stood since. ``valid_at`` asks what
     holds at that time of the world: facts whose validity has not begun or is over then are not searched. Without it,
@@ -46,6 +48,7 @@ class Query:
     categories: tuple[str, ...] = ()
     sessions: tuple[str, ...] = ()
     exclude_sessions: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
     at: datetime | None = None
