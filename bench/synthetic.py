@@ -101,7 +101,7 @@ def questions(size: int, dimensions: int, count: int) -> list[Asked]:
     """Questions about rows all over a store of ``size``."""
     numbers = np.random.default_rng([size, count])
     made = []
-    for row in numbers.integers(0, size, count).tolist():
+    for row in numbers.choice(size, min(count, size), replace=False, shuffle=False).tolist():
         first = row // PORTION * PORTION
         part = portion(first, min(PORTION, size - first), dimensions)
         noise = numbers.standard_normal(dimensions).astype(np.float32)
