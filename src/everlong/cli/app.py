@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from everlong.cli import doctor, files, oversight, render, rights
 from everlong.cli import explain as explaining
-from everlong.cli import files, oversight, render, rights
 from everlong.cli.explain import show
 from everlong.cli.options import Agent, Cursor, Json, Limit, Org, SessionName, Url, User, at, on_scope, opened
 from everlong.errors import EverlongError, InvalidInput
@@ -197,6 +197,7 @@ def worker(
 
 oversight.register(app)
 explaining.register(app)
+doctor.register(app)
 rights.register(app)
 files.register(app)
 

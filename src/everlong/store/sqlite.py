@@ -43,6 +43,12 @@ def _module() -> Any:
     return import_module("pysqlite3.dbapi2") if find_spec("pysqlite3") else sqlite3
 
 
+def version() -> tuple[int, ...]:
+    """Of the SQLite that stores use."""
+    found: tuple[int, ...] = _module().sqlite_version_info
+    return found
+
+
 def translate(error: Exception) -> Exception:
     """Ours for an error of the driver."""
     if isinstance(error, EverlongError):
