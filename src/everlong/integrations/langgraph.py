@@ -49,7 +49,8 @@ _ROOT: Final = "/store/"
 _OPERATOR: Final = Principal(id="langgraph-store", role="operator")
 _LONGEST: Final = 80
 """Characters of a label or key in a path: twelve of them pass into the 1,024 of a file path."""
-_TRIES: Final = 5
+_TRIES: Final = 20
+"""How often others may put the same item while one put is on its way."""
 _SLACK: Final = 0.05
 """Share of its time to live that an item may have lost before a read writes a new end: reads seldom write."""
 
@@ -287,11 +288,15 @@ class _Shelf:
     def _write(self, path: str, content: str) -> None:
         """Puts ``content`` over whatever is there. One line of text is never merged with another, so that of two who
         write at once one comes after the other, whole."""
+        expected = self._version(path)
         for _ in range(_TRIES):
-            with suppress(Conflict):
-                self._files.write(path, content, expected=self._version(path))
+            try:
+                self._files.write(path, content, expected=expected)
+            except Conflict as conflict:  # it knows of versions that no reader sees before they are on the disk
+                expected = conflict.actual if isinstance(conflict.actual, int) else 0
+            else:
                 return
-        self._files.write(path, content, expected=self._version(path))
+        self._files.write(path, content, expected=expected)
 
     def _version(self, path: str) -> int:
         try:
