@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from everlong import text
+from everlong.write.subject import NUMBER, one_of_several, qualifiers, said_beside, subject_of, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,8 +68,7 @@ _LIKES: Final = re.compile(r"\b(?:loves?|likes?|enjoys?|adores?)\b|喜欢|喜爱
 _DISLIKES: Final = re.compile(r"\b(?:hates?|dislikes?|detests?|loathes?)\b|讨厌|厌恶|憎恨|反感")
 _ALLOWS: Final = re.compile(r"\b(?:allowed|permitted|enabled)\b|允许|启用")
 _FORBIDS: Final = re.compile(r"\b(?:forbidden|prohibited|banned|disabled)\b|禁止|禁用")
-_NUMBER: Final = re.compile(r"\d+(?:[.,:/-]\d+)*\s*(?:[a-z%°€$]+|[\u4e00-\u9fff])?|[一二两三四五六七八九十百千万]+")
-_DATE: Final = re.compile(r"\d{4}-\d\d|\d+\s*[月日号点]|\d:\d\d|[ap]m\b|周[一二三四五六日天]|星期")
+_DATE: Final = re.compile(r"\d{4}-\d\d|\d+\s*[月日号点]|\d:\d\d|\d\s*[ap]m\b|周[一二三四五六日天]|星期")
 _NAME: Final = re.compile(r"(?<![^\W_])[A-Z][\w+#.-]*")
 _NO_NAMES: Final = frozenset("user user's the i he she they a an".split())
 _SINGLE: Final = (
@@ -96,16 +96,30 @@ class Meaning:
         return bool(self.words) and self.words == other.words and self.affirms != other.affirms
 
     def changes_value(self, other: Meaning) -> bool:
-        """Gives another value to what can have one at a time: a home, an employer, a name, an amount."""
-        if self.slot and other.slot and self.affirms == other.affirms:
-            return self.slot[:2] == other.slot[:2] and self.slot[2] != other.slot[2]
-        if self.numbers == other.numbers or len(self.numbers) != len(other.numbers):
+        """Whether ``other``, said later, gives another value to what can have one at a time: a home, an employer, an
+        amount. Of two things, or where that cannot be told, neither changes the other."""
+        if said_beside(other.plain) or qualifiers(self.plain) != qualifiers(other.plain):
             return False
-        return not _DATE.search(self.plain) and _without_numbers(self.plain) == _without_numbers(other.plain)
+        if self.slot and other.slot and self.affirms == other.affirms:
+            again = self.slot[:2] == other.slot[:2] and self.slot[2] != other.slot[2]
+            return again and not one_of_several(self.slot[0], other.plain)
+        if _DATE.search(self.plain) or _without_numbers(self.plain) != _without_numbers(other.plain):
+            return False
+        pairs = zip(NUMBER.finditer(self.plain), NUMBER.finditer(other.plain), strict=True)
+        changed = [(number, later) for number, later in pairs if _bare(number) != _bare(later)]
+        return bool(changed) and all(
+            _same_unit(number, later) and value_at(self.plain, number, other.plain) for number, later in changed
+        )
+
+    def about_another(self, other: Meaning) -> bool:
+        """Names another thing of the same kind before it says anything of it: box 5, box 8."""
+        return subject_of(self.plain) != subject_of(other.plain)
 
     def differs(self, other: Meaning) -> bool:
         """A number, unit, name, negation or single word stands against another: never the same statement."""
         if self.affirms != other.affirms or self.numbers != other.numbers:
+            return True
+        if qualifiers(self.plain) != qualifiers(other.plain) or said_beside(self.plain) != said_beside(other.plain):
             return True
         mine, theirs = set(words_of(self.plain)), set(words_of(other.plain))
         if self.names - theirs or other.names - mine:
@@ -139,11 +153,21 @@ def meaning_of(content: str) -> Meaning:
 
 
 def _numbers(plain: str) -> Iterable[str]:
-    return ("".join(match[0].split()) for match in _NUMBER.finditer(plain))
+    return map(_bare, NUMBER.finditer(plain))
+
+
+def _bare(number: re.Match[str]) -> str:
+    return "".join(number[0].split())
+
+
+def _same_unit(number: re.Match[str], later: re.Match[str]) -> bool:
+    """Whether both count the same: 1 child, 2 children; not 2 cats, 3 dogs."""
+    one, other = (number[0].lstrip("0123456789.,:/- 一二两三四五六七八九十百千万") for number in (number, later))
+    return one.startswith(other) or other.startswith(one)
 
 
 def _without_numbers(plain: str) -> str:
-    return _NUMBER.sub("#", plain)
+    return NUMBER.sub("#", plain)
 
 
 def words_of(plain: str) -> list[str]:

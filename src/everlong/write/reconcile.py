@@ -308,7 +308,9 @@ class _Work:
 
     def _corrects(self, fact: Fact, cosine: float, meaning: Meaning) -> bool:
         known = self.meanings.get(fact.id)
-        return known is not None and cosine >= self.gates.duplicate - _CORRECTS and known.overlap(meaning) >= 1 / 2
+        if known is None or known.about_another(meaning):
+            return False
+        return cosine >= self.gates.duplicate - _CORRECTS and known.overlap(meaning) >= 1 / 2
 
     def _said_later(self, old: Fact, candidate: Candidate) -> bool:
         """Whether ``old`` was learned from this very batch, from no earlier message than the candidate's."""
