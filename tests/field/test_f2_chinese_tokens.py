@@ -6,7 +6,11 @@ from __future__ import annotations
 import pytest
 
 from everlong import Scope, open_memory
+from everlong.read.formats import FORMATS
+from everlong.read.presets import PRESETS, adapted
+from everlong.records import Query
 from everlong.text import estimate_tokens
+from tests.unit.read.desk import ANN, Desk
 
 ENGLISH = (
     "I moved to Porto last June with my sister and our two cats. We found a small flat near the river, and I cycle "
@@ -42,8 +46,23 @@ def test_a_block_of_chinese_facts_stays_within_its_budget(budget: int) -> None:
             ann.remember(
                 f"用户第{number}次出差去了{places[number % 20]}，住在靠近火车站的一家小旅馆里，晚饭总是吃面条和青菜。"
             )
-        block = ann.context("用户出差住在哪里？", budget=budget)
+        block = ann.context("用户出差住在哪里？", budget=budget, min_score=0.0, limit=60)
         assert "旅馆" in block.text
         assert block.tokens <= budget
         # No character of Chinese prose costs less than about a token in this vocabulary.
         assert sum("\u4e00" <= c <= "\u9fff" for c in block.text) <= budget
+
+
+@pytest.mark.parametrize("question", ["茶馆的老师傅", ""])
+def test_no_format_lets_more_in(question: str) -> None:
+    """200 facts of forty characters and a budget of 500: the Chinese that is shown cannot cost more than the budget."""
+    desk = Desk()
+    for number in range(200):
+        desk.know(f"第{number}条：用户去年秋天在杭州西湖边的一家茶馆里认识了一位会做陶艺的老师傅，后来每周都去。")
+    query = Query(text=question, min_score=0.0, limit=100)
+    for look in FORMATS:
+        block = desk.reader.context(ANN, query, budget=500, preset=adapted(PRESETS["default"], format=look))
+        shown = sum("\u4e00" <= c <= "\u9fff" for c in block.text)
+        assert 120 < shown <= 500
+        assert block.tokens <= 500
+        assert len(block.omitted) + len(block.layers["extracted_facts"]) == (100 if question else 200)

@@ -51,7 +51,10 @@ _LONGEST_ID: Final = 512
 _LONGEST_KEY: Final = 256
 
 _UPLOADS: Final = re.compile(r"<(uploaded_files|current_uploads)>.*?(?:</\1>|\Z)", re.DOTALL)
-_INJECTED: Final = re.compile(r"^[ \t]*<memory>.*?</memory>", re.DOTALL | re.MULTILINE)
+_INJECTED: Final = re.compile(
+    r"^[ \t]*(?:<memory>.*?</memory>|\{\"memory\": \"\(This is remembered data .*?^\]\}$)", re.DOTALL | re.MULTILINE
+)
+"""A block that was made for a prompt, as text or as JSON."""
 _THOUGHTS: Final = re.compile(r"<(think|thinking)>.*?</\1>", re.DOTALL)
 _EMBEDDED: Final = re.compile(r"(?:!\[[^\]]*\]\()?data:[\w/+.-]+(?:;[\w=.-]+)*;base64,[A-Za-z0-9+/=_-]+\)?")
 
