@@ -101,9 +101,10 @@ def owners(corpus: Corpus, weights: Weights) -> list[str]:
 
 
 def neighbours(strength: Floats, corpus: Corpus, weights: Weights) -> Floats:
-    """What each turn takes from the two on either side of it in its conversation, more from one before that asks."""
+    """What each turn takes from the two on either side of it in its conversation, more from one before that asks. One that matches
+    less than most lends nothing: it would speak against turns only for standing between others."""
     order = np.argsort(corpus.session, kind="stable")
-    ranked, named = strength[order], corpus.session[order]
+    ranked, named = np.maximum(strength[order], 0), corpus.session[order]
     taken = np.zeros(len(strength))
     before = (weights.before + weights.answers * corpus.question[order], weights.second_before)
     for step, (back, ahead) in enumerate(zip(before, (weights.after, weights.second_after), strict=True), 1):
