@@ -227,6 +227,40 @@ def entry_of(fact: Fact) -> dict[str, Any]:
     return {"id": fact.id, "content": fact.content, **came, **changed}
 
 
+def facts_of(data: Mapping[str, Any], scope: Scope, now: datetime) -> list[Fact]:
+    """The facts of a checked document, as new ones at ``scope``."""
+    return [_new_fact(entry, scope, now) for entry in data["facts"]]
+
+
+def _new_fact(entry: Mapping[str, Any], scope: Scope, now: datetime) -> Fact:
+    return Fact(
+        id=entry["id"],
+        scope=scope,
+        content=entry["content"],
+        updated_at=now,
+        origin="import",
+        trust=TRUST["import"],
+        reason="imported",
+        metadata={KEY: _came(entry)},
+        **_fields(entry, now),
+    )
+
+
+def sections_of(
+    data: Mapping[str, Any], now: datetime, kept: Mapping[str, Section] | None = None
+) -> dict[str, Section]:
+    """The sections of a checked document that say something. One without a time has that of the same text in ``kept``, or
+    ``now``."""
+    sections = {}
+    for name, group in SECTIONS.items():
+        came = data.get(group, {}).get(name, {})
+        if came.get("summary"):
+            old = (kept or {}).get(name)
+            since = old.updated_at if old and old.summary == came["summary"] else now
+            sections[name] = Section(summary=came["summary"], updated_at=_time(came.get("updatedAt")) or since)
+    return sections
+
+
 def _came(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name not in {"id", "content"}}
 
@@ -348,20 +382,8 @@ class _Landing:
         return _State.read(self._tx, self._home).shown()
 
     def _put_fact(self, entry: dict[str, Any], old: Fact | None) -> None:
-        fields = _fields(entry, old.created_at if old else self._now)
         if old is None:
-            fact = Fact(
-                id=entry["id"],
-                scope=self._home,
-                content=entry["content"],
-                updated_at=self._now,
-                origin="import",
-                trust=TRUST["import"],
-                reason="imported",
-                metadata={KEY: _came(entry)},
-                **fields,
-            )
-            self._add(fact)
+            self._add(_new_fact(entry, self._home, self._now))
             return
         if old.status == "active" and entry_of(old) == entry:
             return
@@ -373,7 +395,7 @@ class _Landing:
             retired_at=None,
             reason="imported",
             metadata={**old.metadata, KEY: _came(entry) | ({"id": entry["id"]} if entry["id"] != old.id else {})},
-            **fields,
+            **_fields(entry, old.created_at),
         )
         self._tx.facts.revise(fact, expected=old.version, indexed=index_fact(fact))
 
@@ -390,14 +412,7 @@ class _Landing:
         self._tx.facts.revise(gone, expected=fact.version)
 
     def _put_sections(self, profile: Profile, data: dict[str, Any]) -> None:
-        sections = {}
-        for name, group in SECTIONS.items():
-            came = data.get(group, {}).get(name, {})
-            if came.get("summary"):
-                kept = profile.sections.get(name)
-                same = kept is not None and kept.summary == came["summary"]
-                at = _time(came.get("updatedAt")) or (kept.updated_at if kept and same else self._now)
-                sections[name] = Section(summary=came["summary"], updated_at=at)
+        sections = sections_of(data, self._now, profile.sections)
         if sections != dict(profile.sections):
             made = replace(profile, sections=sections, updated_at=self._now)
             self._tx.profiles.put(made, expected=profile.version)
