@@ -154,19 +154,15 @@ class Memory:
         )
 
     def close(self, *, timeout: float = 30.0) -> None:
-        """Ends the memory. Work that this process began to wait for is done first, for ``timeout`` seconds at most;
-        what is left stays in the store and is found by the next worker."""
+        """Ends the memory. What this memory took in is extracted first, for ``timeout`` seconds at most; what is
+        left, and all that others took in, stays in the store and is found by the next worker."""
         if self._closed:
             return
         self._closed = True
         atexit.unregister(self.close)
         if self.parts.worker.running:
             self.parts.worker.stop(timeout)
-            with self.parts.store.write() as tx:
-                tx.jobs.hurry(_EVERYWHERE, now=self.parts.clock())
-            deadline = time.monotonic() + timeout
-            while time.monotonic() < deadline and self.parts.worker.run_once():
-                pass
+            self.parts.worker.finish(self.parts.writer.accepted, timeout)
         with suppress(StoreError):  # counts of use are worth no failure at the end
             self.parts.uses.store(self.parts.store)
         self.parts.store.close()

@@ -276,10 +276,12 @@ class JobShelf(Protocol):
         ``job.first_at``), or that failed and waits for its retry, keeps its time. Returns the job as stored."""
         ...
 
-    def claim(self, kinds: Sequence[str], *, worker: str, now: datetime, lease_until: datetime) -> Job | None:
+    def claim(
+        self, kinds: Sequence[str], *, worker: str, now: datetime, lease_until: datetime, place: Scope | None = None
+    ) -> Job | None:
         """Takes the most overdue job that may run now: waiting and due, or running with a lapsed lease, unless
         another job of the same key is running. Two steps (select a candidate, then a conditional update), which
-        every SQL engine allows. ``attempts`` grows by one."""
+        every SQL engine allows. ``attempts`` grows by one. With ``place``, only work kept exactly there."""
         ...
 
     def done(self, job: Job) -> bool:

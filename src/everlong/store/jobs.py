@@ -106,13 +106,14 @@ _RELEASE: Final = (
 
 
 @cache
-def _candidate(size: int) -> Executable:
+def _candidate(size: int, *, placed: bool) -> Executable:
     due = or_(
         and_(_WAITING, jobs.c.run_after <= bindparam("now")), and_(_RUNNING, jobs.c.lease_until <= bindparam("now"))
     )
     wanted = (sql.one_of(jobs.c.kind, size), due, ~_BLOCKED)
-    named = (jobs.c.org, jobs.c.id, jobs.c.state, jobs.c.attempts)
-    return select(*named).where(*wanted).order_by(jobs.c.run_after, jobs.c.id).limit(1)
+    columns = (jobs.c.org, jobs.c.id, jobs.c.state, jobs.c.attempts)
+    place = (sql.exactly(jobs),) if placed else ()
+    return select(*columns).where(*wanted, *place).order_by(jobs.c.run_after, jobs.c.id).limit(1)
 
 
 @cache
@@ -168,13 +169,16 @@ class Jobs:
         self._notify()
         return rows.to_job(row)
 
-    def claim(self, kinds: Sequence[str], *, worker: str, now: datetime, lease_until: datetime) -> Job | None:
+    def claim(
+        self, kinds: Sequence[str], *, worker: str, now: datetime, lease_until: datetime, place: Scope | None = None
+    ) -> Job | None:
         if not kinds:
             return None
         at, lease = rows.to_micros(now), rows.to_micros(lease_until)
         size, values = next(sql.chunks(kinds))
         for _ in range(_CLAIMS):
-            found = self._work.row(_candidate(size), now=at, **values)
+            where = sql.place(place) if place else {}
+            found = self._work.row(_candidate(size, placed=place is not None), now=at, **values, **where)
             if found is None:
                 return None
             where = dict(zip(("w_org", "w_id", "w_state", "w_attempts"), found, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from threading import Event, Thread
 from time import monotonic
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 from everlong.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from everlong.protocols import Clock, Store
-    from everlong.records import Job
+    from everlong.records import Job, Scope
 
 __all__ = ["Retry", "Worker"]
 
@@ -74,11 +74,13 @@ class Worker:
         self._threads: list[Thread] = []
         self._process = os.getpid()
 
-    def run_once(self) -> bool:
-        """Claims one due job and runs it; false when none was due."""
+    def run_once(self, place: Scope | None = None) -> bool:
+        """Claims one due job (kept exactly at ``place``, if given) and runs it; false when none was due."""
         now = self._clock()
         with self._store.write() as tx:
-            job = tx.jobs.claim(list(self._tasks), worker=self._name, now=now, lease_until=now + self._lease)
+            job = tx.jobs.claim(
+                list(self._tasks), worker=self._name, now=now, lease_until=now + self._lease, place=place
+            )
             if job is not None and job.attempts > self._retry.attempts:
                 tx.jobs.park(job, error=f"{job.error or 'no error is known'}; its worker died on the last attempt")
                 return True
@@ -128,6 +130,21 @@ class Worker:
         while self.run_once():
             ran += 1
         return ran
+
+    def finish(self, places: Iterable[Scope], timeout: float) -> None:
+        """Does what waits exactly at ``places`` now, whatever its debounce, for ``timeout`` seconds at most. What failed
+        and waits for its retry is left to that, and so is all that waits elsewhere."""
+        until = monotonic() + timeout
+        for place in places:
+            if monotonic() >= until:
+                return
+            with self._store.write() as tx:
+                now = self._clock()
+                for job in tx.jobs.list(place, state="waiting"):
+                    if job.scope == place:
+                        tx.jobs.put(replace(job, run_after=now), latest=max(now, job.first_at))
+            while monotonic() < until and self.run_once(place):
+                pass
 
     def run_forever(self) -> None:
         """Runs jobs as they become due until :meth:`stop`, in this thread and those beside it. A database that is away

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -51,6 +52,7 @@ __all__ = ["Debounce", "Limits", "Writer"]
 _ATTEMPTS: Final = 5
 _EXTRACT: Final = "extract"
 _MAX_FACT: Final = 2000
+_LATEST: Final = 10_000
 _BY_ROLE: Final[Mapping[str, Origin]] = {
     "user": "user",
     "agent": "assistant",
@@ -104,6 +106,13 @@ class Writer:
         self._clock, self._new_id, self._debounce, self._limits = clock, new_id, debounce, limits or Limits()
         self._count_tokens = count_tokens
         self._zone, self._max_chars, self._signals = zone, max_chars, signals
+        self._accepted: deque[Scope] = deque(maxlen=_LATEST)
+
+    @property
+    def accepted(self) -> tuple[Scope, ...]:
+        """Where this writer made work: its latest conversations, at most 10,000, and their homes, each once."""
+        conversations = tuple(dict.fromkeys(self._accepted.copy()))
+        return (*conversations, *dict.fromkeys(conversation.home for conversation in conversations))
 
     def add(self, session: Scope, messages: Iterable[Any], *, by: Principal, idempotency_key: str = "") -> Added:
         """Stores what was said and lets extraction wait for it. See :meth:`everlong.memory.ScopedMemory.add`."""
@@ -140,6 +149,8 @@ class Writer:
             self._applier.journal(
                 tx, session, by, "add", kind="message", target=stored[-1].id, after=stored[-1].position
             )
+        if not self._accepted or self._accepted[-1] != session:
+            self._accepted.append(session)
         self._store.notify()
         return Added(
             status="queued",
@@ -262,7 +273,7 @@ class Writer:
             msg = f"a fact's content must be text, not {type(content).__name__}"
             raise InvalidInput(msg)
         cleaned = text.clean(content).strip()
-        if not cleaned:
+        if not text.normal(cleaned):
             msg = "a fact needs some text"
             raise EmptyText(msg)
         if len(cleaned) > _MAX_FACT:

@@ -9,7 +9,7 @@ import pytest
 
 from everlong import Scope
 from everlong.config import Settings, build
-from everlong.errors import Overloaded
+from everlong.errors import EmptyText, Overloaded
 from everlong.testing.fakes import CountingIds, FakeClock
 from everlong.text import estimate_tokens
 
@@ -161,3 +161,9 @@ def test_too_many_jobs_of_an_organisation_are_refused_but_not_what_merges(clock:
         said(memory, 1, Scope(org="other", user="eve", session="s"))
         memory.drain()
         said(memory, 1, eve)
+
+
+@pytest.mark.parametrize("content", ["\u200b", " \u2060\ufeff ", "\u00ad"])
+def test_what_nobody_can_see_is_no_fact(content: str) -> None:
+    with build(Settings(url="sqlite://", embedder="none", worker="none")) as memory, pytest.raises(EmptyText):
+        memory.at(Scope(user="ann")).remember(content)
