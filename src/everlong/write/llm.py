@@ -31,6 +31,8 @@ _HINTS: Final = {
     "correction": "corrects something: prefer category correction, with what was wrong and what is right",
     "reinforcement": "confirms that something was right: it may be a preference or behavior",
     "remember": "asks for something to be remembered",
+    "forget": "asks for something to be forgotten: name the facts it is about in factsToRemove, and make no new fact of it",
+    "finished": "says that something is done: a todo or goal in <facts> that it was is replaced by what is true now",
 }
 
 

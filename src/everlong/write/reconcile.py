@@ -358,6 +358,16 @@ class _Work:
 
     # ------------------------------------------------------------------------------------------------ removals
 
+    def corrects_alone(self, extraction: Extraction) -> bool:
+        """Whether one removal and one statement can only belong together, whatever their words: the user corrected
+        something, and the statement stands in those very words. With more of either, the pairs would be guessed."""
+        removed = {removal.fact_id for removal in extraction.removals}
+        if len(removed) != 1 or len(extraction.candidates) != 1:
+            return False
+        quotes = [m for e in extraction.candidates[0].evidence for m in self._where(e) if m.role == "user"]
+        corrected = any("correction" in m.signals for m in quotes)
+        return corrected or (bool(quotes) and extraction.candidates[0].category == "correction")
+
     def remove(self, removal: Removal) -> None:
         fact = self.facts.get(removal.fact_id)
         if fact is None:
@@ -471,6 +481,8 @@ def _paired(extraction: Extraction, work: _Work) -> _Paired:
         known = work.meanings.get(removal.fact_id)
         likeness = [known.overlap(other) if known else 0.0 for other in spoken]
         best = max(range(len(spoken)), key=likeness.__getitem__, default=-1)
+        if best >= 0 and work.corrects_alone(extraction):
+            best, likeness = 0, [1.0]
         if best >= 0 and likeness[best] >= _REPLACES and spoken[best].plain != (known.plain if known else ""):
             candidates[best] = replace(candidates[best], removes=(*candidates[best].removes, removal.fact_id))
         else:

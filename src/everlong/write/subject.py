@@ -45,6 +45,7 @@ _STATE: Final = re.compile(
     r"|是|有|为|住在|在|叫|养|身高|体重|重|高|今年|现在|目前|已经|每[天周月年日晚]|月薪|年薪|工资|预算|喝|跑|睡|花|带|管理|需要|放"
 )
 """Where what is said begins: the present, not what happened once (she bought 2, then 3)."""
+_PAST: Final = re.compile(r"\b(?:was|were|had)\b")
 _COUNTS: Final = re.compile(
     r"(?:\b(?:is|are|am|has|costs?|contains?|lasts?|measures?|(?:"
     + "|".join(_VERBS.split())
@@ -62,7 +63,7 @@ def qualifiers(plain: str) -> frozenset[str]:
 
 def subject_of(plain: str) -> frozenset[str]:
     """The numbers and qualifiers before what is said: which thing it is about."""
-    said = _STATE.search(plain)
+    said = _PAST.search(plain) or _STATE.search(plain)
     head = plain[: said.start()] if said else ""
     return qualifiers(head) | {"".join(match[0].split()) for match in NUMBER.finditer(head)}
 

@@ -194,3 +194,29 @@ def test_a_summary_that_loses_most_is_held(summary, kind):
     profile = Profile(scope=HOME, sections={"workContext": Section(summary=LONG, updated_at=OLD)})
     (change,) = run(messages=[said("x")], profile=profile, sections={"workContext": summary})
     assert change.kind == kind and change.summary == summary
+
+
+CHANGED = [("I eat meat again", "User is vegetarian", "User eats meat again"), ("我又开始吃肉了", "用户吃素", "用户又吃肉了")]
+
+
+@pytest.mark.parametrize(("words", "old", "new"), CHANGED)
+def test_a_removal_and_a_correction_in_other_words_belong_together(words, old, new):
+    message = replace(said(words), signals=("correction",))
+    gone = (Removal(fact_id="old_1"),)
+    (change,) = run(claim(new, words), messages=[message], facts=[kept(old)], removals=gone)
+    assert change.kind == "supersede" and change.old.id == "old_1"
+    (marked,) = run(
+        claim(new, words, category="correction"), messages=[said(words)], facts=[kept(old)], removals=gone
+    )
+    assert marked.kind == "supersede"
+
+
+@pytest.mark.parametrize(("words", "old", "new"), CHANGED)
+def test_a_removal_in_other_words_waits_when_nothing_was_corrected_or_it_could_be_another(words, old, new):
+    gone = (Removal(fact_id="old_1"),)
+    changes = run(claim(new, words), messages=[said(words)], facts=[kept(old)], removals=gone)
+    assert [c.kind for c in changes] == ["add", "hold"]
+    message = replace(said(words), signals=("correction",))
+    two = (*gone, Removal(fact_id="old_2"))
+    changes = run(claim(new, words), messages=[message], facts=[kept(old), kept("User has a bike", 2)], removals=two)
+    assert [c.kind for c in changes] == ["add", "hold", "hold"]

@@ -1,6 +1,7 @@
 """The same subject with another value is replaced; another subject stands beside it."""
 
 import pytest
+
 from tests.unit.write.same_subject import FOUND_LATER, HELD_OUT, KEPT_BOTH, TUNED
 from tests.unit.write.test_reconcile import claim, kept, run
 
