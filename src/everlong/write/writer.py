@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Debounce", "Limits", "Writer"]
 
-_ATTEMPTS: Final = 5
+_ATTEMPTS: Final = 32
+"""One of those who change the same fact at once gets through each time, so as many may do so."""
 _EXTRACT: Final = "extract"
 _MAX_FACT: Final = 2000
 _LATEST: Final = 10_000

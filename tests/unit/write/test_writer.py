@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -167,3 +168,13 @@ def test_too_many_jobs_of_an_organisation_are_refused_but_not_what_merges(clock:
 def test_what_nobody_can_see_is_no_fact(content: str) -> None:
     with build(Settings(url="sqlite://", embedder="none", worker="none")) as memory, pytest.raises(EmptyText):
         memory.at(Scope(user="ann")).remember(content)
+
+
+@pytest.mark.parametrize("words", ["User lives in City{}", "用户住在{}号城"])
+def test_contradictions_remembered_at_once_all_land_and_the_last_alone_stands(words: str) -> None:
+    with build(Settings(url="sqlite://", embedder="none", worker="none")) as memory:
+        ann = memory.at(Scope(user="ann"))
+        with ThreadPoolExecutor(12) as pool:
+            landed = list(pool.map(lambda n: ann.remember(words.format(n)), range(12)))
+        assert all(each.fact is not None for each in landed)
+        assert (ann.facts().total, ann.facts(status="retired").total) == (1, 11)
