@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from langchain.tools import ToolRuntime, tool
 from langgraph.types import interrupt
@@ -11,14 +12,16 @@ from everlong.errors import ApprovalRequired, ConfigError, EverlongError
 from everlong.records import Message, Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from langchain_core.tools import BaseTool
 
     from everlong.memory import ScopedMemory
     from everlong.records import Hit
 
-__all__ = ["memory_tools"]
+__all__ = ["memory_tools", "with_approval"]
+
+T = TypeVar("T")
 
 _NOTHING: Final = "Nothing is remembered about that."
 
@@ -55,7 +58,7 @@ def memory_tools(at: Callable[[Any], ScopedMemory], names: Collection[str]) -> l
         """
 
         def store() -> str:
-            result = _with_approval(at(runtime), "remember", content=content, category=category)
+            result = _decided(at(runtime), "remember", content=content, category=category)
             return f"{result.outcome}: {result.reason}"
 
         return _answered(store)
@@ -65,7 +68,7 @@ def memory_tools(at: Callable[[Any], ScopedMemory], names: Collection[str]) -> l
         """Forget one remembered fact, by the id that recall_memory shows. Use it only when the user asks for it."""
 
         def retire() -> str:
-            return f"forgotten: {_with_approval(at(runtime), 'forget', fact_id=fact_id).content}"
+            return f"forgotten: {_decided(at(runtime), 'forget', fact_id=fact_id).content}"
 
         return _answered(retire)
 
@@ -77,22 +80,44 @@ def memory_tools(at: Callable[[Any], ScopedMemory], names: Collection[str]) -> l
     return [each for name, each in offered.items() if name in names]
 
 
-def _with_approval(scoped: ScopedMemory, action: str, **arguments: Any) -> Any:
-    """Does it, or asks a person first where the policy wants one: the run stops and goes on with the answer.
+def with_approval(
+    scoped: ScopedMemory,
+    call: Callable[[ScopedMemory], T],
+    action: str,
+    arguments: Mapping[str, Any],
+    *,
+    judge: Callable[[Principal], ScopedMemory],
+) -> T:
+    """Makes a call, or asks a person first where the policy wants one: the run stops and goes on with the answer.
 
-    The host resumes with ``{"approved": true, "by": "id of the person"}``.
+    The host resumes with ``{"approved": true, "by": "id of the person"}``; ``judge`` gives that person the memory in
+    whose inbox the call waits.
+
+    Raises:
+        ApprovalRequired: the person did not approve.
     """
     try:
-        return getattr(scoped, action)(**arguments)
+        return call(scoped)
     except ApprovalRequired as required:
-        answer = interrupt({"action": action, "arguments": arguments, "reason": required.reason})
-        if not (required.proposal_id and isinstance(answer, dict) and answer.get("by")):
+        answer = interrupt({"action": action, "arguments": dict(arguments), "reason": required.reason})
+        if not (isinstance(answer, dict) and answer.get("by")):
             raise
-        inbox = scoped.as_seen_by(Principal(id=str(answer["by"]), role="operator")).inbox
-        if answer.get("approved") is True:
-            return inbox.approve(required.proposal_id)
-        inbox.reject(required.proposal_id)
+        person = Principal(id=str(answer["by"]), role="operator")
+        approved = answer.get("approved") is True
+        if not required.proposal_id:  # such a call cannot wait in an inbox; it is here to be made at once
+            if approved:
+                return call(scoped.approved_at(scoped.scope, scoped.by, by=person))
+            raise
+        if approved:
+            return cast("T", judge(person).inbox.approve(required.proposal_id))
+        judge(person).inbox.reject(required.proposal_id)
         raise
+
+
+def _decided(scoped: ScopedMemory, action: str, **arguments: Any) -> Any:
+    """A change of facts, which a person may have to decide."""
+    call = methodcaller(action, **arguments)
+    return with_approval(scoped, call, action, arguments, judge=scoped.as_seen_by)
 
 
 def _answered(work: Callable[[], str]) -> str:
