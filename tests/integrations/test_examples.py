@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
+from everlong.testing.fakes import ScriptedChatModel
 from tests.integrations.scripted import Scripted, system_text
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -29,3 +31,12 @@ def test_langchain_agent(capsys) -> None:
     example("langchain_agent").main(model)
     assert "I'm allergic to peanuts (user" in system_text(model.seen[1])
     assert capsys.readouterr().out.endswith("[thursday] agent: Sesame paste.\n")
+
+
+def test_deerflow_memory(capsys) -> None:
+    fact = {"content": "Ann wants answers in Chinese.", "category": "preference", "confidence": 0.95}
+    model = ScriptedChatModel([json.dumps({"newFacts": [fact], "factsToRemove": []})])
+    example("deerflow_memory").main(model)
+    printed = capsys.readouterr().out
+    assert "[preference | 0.95] Ann wants answers in Chinese" in printed
+    assert printed.endswith("monday: Ann wants answers in Chinese.\n")

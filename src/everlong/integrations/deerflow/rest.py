@@ -21,7 +21,7 @@ __all__ = ["ROUTES", "respond"]
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    who: dict[str, str | None]
+    who: dict[str, Any]
     body: dict[str, Any]
     fact_id: str
 
