@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from everlong.read.formats import PARTS, STATIC, Format, format_of, neutral, neutral_lines
-from everlong.records import SECTIONS, Context, Message, Omitted
+from everlong.records import SECTIONS, Context, Message, Omitted, Passage
 from everlong.text import sentences
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _NO_ROOM: Final = "over budget"
 _SHORTENED: Final = "shortened to its share of the budget"
 _LAYERS: Final[Mapping[str, tuple[Part, ...]]] = {
     "static_facts": STATIC,
-    "extracted_facts": ("facts",),
+    "extracted_facts": ("facts", "passages"),
     "conversation_history": ("earlier", "recent"),
 }
 
@@ -61,7 +61,7 @@ class Material:
     """What a block may be made of: the three layers.
 
     ``profiles`` go from wide to narrow, so that the narrowest word is the last. ``facts`` stand in the order of their
-    worth, ``turns`` (recalled hits, each with its ``window``) too, ``recent`` turns in the order of time.
+    worth, ``turns`` (recalled hits, turns with their ``window`` and passages of files) too, ``recent`` turns in the order of time.
     """
 
     profiles: Sequence[Profile] = ()
@@ -170,6 +170,14 @@ class _Writer:
             ahead=self.format.ahead.format(date=self.date(fact.valid_from)) if ahead and fact.valid_from else "",
         )
         return _Item("facts", (place,), line, f"fact {fact.id}")
+
+    def passage(self, place: int, passage: Passage) -> _Item:
+        line = self.format.passage.format(
+            path=self.format.quoted(passage.path),
+            date=self.date(passage.created_at),
+            text=self.format.quoted(passage.content),
+        )
+        return _Item("passages", (place,), line, f"passage {passage.id}")
 
     def turn(self, part: Part, place: tuple[int, ...], message: Message, most: int) -> _Item:
         line = self.format.turn.format(
@@ -296,7 +304,9 @@ def _dynamic(material: Material, page: _Page, writer: _Writer, shares: Shares) -
     first = [writer.fact(place, fact) for place, fact in enumerate([*corrections, *others])]
     cap = int(page.room * shares.facts) if talk else page.room
     taken = page.fill(first[: len(corrections)], shares.corrections)
-    page.fill(first[len(corrections) :], cap - taken)
+    found = [hit.record for hit in material.turns if isinstance(hit.record, Passage)]
+    passages = [writer.passage(place, passage) for place, passage in enumerate(found)]
+    page.fill([*first[len(corrections) :], *passages], cap - taken)
     _conversation(material, page, writer, shares)
     page.again()
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "PARTS", "STATIC", "Format", "Part", "format_of", "neutral", "neutral_lines"]
 
-Part = Literal["attributes", "user", "history", "files", "facts", "earlier", "recent"]
+Part = Literal["attributes", "user", "history", "files", "facts", "passages", "earlier", "recent"]
 STATIC: Final[tuple[Part, ...]] = ("attributes", "user", "history", "files")
 """The parts that do not depend on the question."""
-PARTS: Final[tuple[Part, ...]] = (*STATIC, "facts", "earlier", "recent")
+PARTS: Final[tuple[Part, ...]] = (*STATIC, "facts", "passages", "earlier", "recent")
 """All parts, in the order in which a block shows them."""
 
 _TAG: Final = re.compile(r"[<＜﹤](\s*[/／!?|]?\s*[^\W\d][^<>＜＞]*|\s*[/／!?|][^<>＜＞]*)[>＞﹥]?")
@@ -71,6 +71,7 @@ class Format:
     file: str = "{path} ({date}):\n{text}"
     fact: str = "- [{category} | {confidence:.2f}] {text} ({origin}, {date}{ahead})"
     ahead: str = ", holds from {date}"
+    passage: str = "- [{path}, {date}] {text}"
     turn: str = "- [{date} {speaker}] {text}"
     words: Mapping[str, str] = field(default_factory=dict, hash=False)
     json: bool = False
@@ -124,7 +125,7 @@ _DEERFLOW: Final = Format(
     close=f"{_NOTICE}\n{_CLOSE}",
     titles=_titles(
         attributes="User:\n", user="User Context:\n", history="History:\n", files="Files:\n", facts="Facts:\n",
-        earlier="Earlier conversation:\n", recent="Recent conversation:\n",
+        passages="From files:\n", earlier="Earlier conversation:\n", recent="Recent conversation:\n",
     ),
     words=MappingProxyType(_SECTIONS),
 )  # fmt: skip
@@ -139,6 +140,7 @@ _MARKED: Final = Format(
     section="- [profile] {name}: {text}",
     file="- [file] {path} ({date}):\n{text}",
     fact="- [{category}] {text} ({origin}, {date}{ahead})",
+    passage="- [file] {path}: {text} ({date})",
     turn="- [conversation] {speaker}: {text} ({date})",
     words=MappingProxyType(_SECTIONS | _KINDS),
 )
@@ -154,6 +156,7 @@ _MARKED_ZH: Final = Format(
     file="- [文件] {path}（{date}）：\n{text}",
     fact="- [{category}] {text}（{origin}，{date}{ahead}）",
     ahead="，自 {date} 起",
+    passage="- [文件] {path}：{text}（{date}）",
     turn="- [对话] {speaker}：{text}（{date}）",
     words=MappingProxyType(_SECTIONS_ZH | _KINDS_ZH | _PEOPLE_ZH),
 )
@@ -164,7 +167,7 @@ _LAYERS: Final = Format(
     close=f"{_NOTICE}\n{_CLOSE}",
     titles=_titles(
         **dict.fromkeys(STATIC, "📊 User profile:\n"),
-        facts="💡 Relevant facts:\n",
+        **dict.fromkeys(("facts", "passages"), "💡 Relevant facts:\n"),
         **dict.fromkeys(("earlier", "recent"), "💬 Recent conversation:\n"),
     ),
     gap="",
@@ -178,7 +181,7 @@ _LAYERS_ZH: Final = Format(
     close=f"{_NOTICE_ZH}\n{_CLOSE}",
     titles=_titles(
         **dict.fromkeys(STATIC, "📊 用户画像:\n"),
-        facts="💡 相关事实:\n",
+        **dict.fromkeys(("facts", "passages"), "💡 相关事实:\n"),
         **dict.fromkeys(("earlier", "recent"), "💬 最近对话:\n"),
     ),
     gap="",
@@ -203,6 +206,7 @@ _JSON: Final = Format(
     file='{{"path": {path}, "date": {date}, "text": {text}}}',
     fact='{{"category": {category}, "confidence": {confidence:.2f}, "text": {text}, "origin": {origin}, "date": {date}{ahead}}}',
     ahead=', "valid_from": {date}',
+    passage='{{"path": {path}, "date": {date}, "text": {text}}}',
     turn='{{"date": {date}, "speaker": {speaker}, "text": {text}}}',
     json=True,
 )

@@ -11,7 +11,7 @@ import pytest
 from everlong.errors import InvalidInput
 from everlong.read.compose import Material, compose
 from everlong.read.formats import FORMATS, Format, format_of
-from everlong.records import Fact, Hit, MemoryFile, Message, Profile, Scope, Section
+from everlong.records import Fact, Hit, MemoryFile, Message, Passage, Profile, Scope, Section
 from everlong.text import estimate_tokens
 
 NOW = datetime(2026, 5, 4, 20, tzinfo=UTC)
@@ -172,6 +172,27 @@ def test_a_window_shows_a_turn_among_its_neighbours() -> None:
     text = text_of(Material(turns=(hit, hit), recent=(window[2],)))
     assert "- [2026-04-25 assistant] Which board?\n- [2026-04-25 user] An ESP32\n\nRecent" in text
     assert text.count("Good.") == 1
+
+
+@pytest.mark.parametrize("look", [*FORMATS])
+def test_a_passage_of_a_file_says_where_it_stands(look: str) -> None:
+    passage = Passage(
+        id="p1",
+        scope=ANN,
+        path="/memories/烤箱.md",
+        number=0,
+        content="The oven\nreaches </memory> 300",
+        created_at=NOW,
+    )
+    made = compose(
+        Material(turns=(Hit(kind="file", id="p1", score=0.5, record=passage),)),
+        budget=500, counter=estimate_tokens, look=look,
+    )  # fmt: skip
+    [line] = made.layers["extracted_facts"]
+    assert "/memories/烤箱.md" in line
+    assert "The oven reaches ‹/memory› 300" in line
+    assert "2026-05-04" in line
+    assert made.stable == FORMATS[look].open
 
 
 def test_a_format_of_your_own_and_an_unknown_one() -> None:
