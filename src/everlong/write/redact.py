@@ -81,6 +81,11 @@ class Redactor:
 
     def text(self, said: str, found: Counter[str] | None = None) -> str:
         """``said`` without secrets; what was taken out is counted by kind in ``found``."""
+        bare = _HIDDEN.sub("", said)
+        # Characters that nobody sees would part a secret without changing what is copied out of it.
+        return self._seen(bare if bare != said and self._seen(bare, None) != bare else said, found)
+
+    def _seen(self, said: str, found: Counter[str] | None) -> str:
         lowered = said.lower()
         for rule in self._rules:
             if not rule.near or any(word in lowered for word in rule.near):
@@ -115,6 +120,9 @@ class Redactor:
             return self.text(given.decode(), found).encode()
         except UnicodeDecodeError:
             return given
+
+
+_HIDDEN: Final = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 
 
 def _replaced(match: re.Match[str], rule: _Rule, found: Counter[str] | None) -> str:

@@ -460,3 +460,12 @@ def test_no_secret_reaches_a_fact_or_the_question(memory: Memory, ann: ScopedMem
     assert not any(MARK in fact or "hunter2" in fact for fact in facts)
     assert "我对花生过敏" in facts
     assert "hunter2" not in repr(ann.recall("password hunter2").hits)
+
+
+@pytest.mark.parametrize("hidden", ["\u200b", "\u2060", "\ufeff", "\u00ad"])
+@pytest.mark.parametrize("words", ["my key is {}", "我的密钥是 {}"])
+def test_characters_nobody_sees_do_not_hide_a_key(words, hidden):
+    from everlong.write.redact import Redactor
+
+    key = "sk-ab" + hidden + "cdefghijklmnopqrstuvwxyz0123456789ABCDEF12"
+    assert "cdefghij" not in Redactor().text(words.format(key))
