@@ -19,6 +19,7 @@ from everlong.testing.erasing import EraseTests
 from everlong.testing.paging import PagingTests
 from everlong.testing.shelves_facts import FactTests
 from everlong.testing.shelves_kept import FileTests, JournalTests, ProfileTests
+from everlong.testing.shelves_past import PastTests
 from everlong.testing.shelves_review import ExtractionTests, ProposalTests
 from everlong.testing.shelves_search import IndexTests
 from everlong.testing.shelves_talk import MessageTests, SessionTests
@@ -40,6 +41,7 @@ class StoreTests(
     ExtractionTests,
     PagingTests,
     IndexTests,
+    PastTests,
     EraseTests,
     TransactionTests,
 ):
