@@ -296,3 +296,21 @@ def test_two_processes_lose_nothing(tmp_path) -> None:
     for worker in workers:
         worker.join()
     assert len(FileMemoryStorage(tmp_path).load(user_id="ann")["facts"]) == 20
+
+
+def test_memory_of_an_older_layout_is_pointed_out(tmp_path, caplog) -> None:
+    """O3: the file without users is there while users have files of their own; and a setting that was a file is a folder."""
+    storage = FileMemoryStorage(tmp_path)
+    storage.save(FULL)
+    assert storage.load(user_id="安")["facts"] == []
+    assert str(tmp_path / "memory.json") in caplog.text
+    (tmp_path / "folder").mkdir()
+    moved = FileMemoryStorage(tmp_path, storage_path="folder")
+    assert moved.save(FULL) and moved.load() == FULL
+
+
+def test_memory_of_a_user_makes_no_agent(tmp_path) -> None:
+    """N4: a folder stands for memory only; nothing but the document lies in it."""
+    storage = FileMemoryStorage(tmp_path)
+    storage.load("coder", user_id="ann")
+    assert not list(tmp_path.iterdir()), "reading makes nothing"

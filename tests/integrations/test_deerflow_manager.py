@@ -350,11 +350,18 @@ def test_settings_of_both_reach_memory() -> None:
         {
             "debounce_seconds": 5,
             "model_name": "gpt-4o-mini",
-            "backend_config": {"zone": "Asia/Shanghai", "max_facts": 50, "consolidation_enabled": True},
+            "backend_config": {
+                "zone": "Asia/Shanghai",
+                "max_facts": 50,
+                "consolidation_enabled": True,
+                "categories": ("team",),
+                "eviction": "value",
+            },
         }
     )
     made = Settings(**config.settings())
     assert (made.debounce_seconds, made.max_facts, made.zone) == (5, 50, "Asia/Shanghai")
+    assert (made.categories[-1], made.categories[0], made.eviction) == ("team", "identity", "value")
     assert (made.extractor, made.model) == ("llm", "openai:gpt-4o-mini")
 
 

@@ -100,6 +100,6 @@ class MemoryConfig(BaseModel):
         found |= {key: self.model[key] for key in ("base_url", "api_key") if self.model.get(key)}
         if self.prompts_dir:
             found["prompts_dir"] = self.prompts_dir
-        given = self.model_fields_set | set(self.model_extra or {})
-        ours = {name: getattr(self, name) for name in given & set(Settings.model_fields) if name not in found}
-        return found | {name: value for name, value in ours.items() if name != "model"}
+        given = (self.model_fields_set | set(self.model_extra or {})) & set(Settings.model_fields) - {"model"}
+        found |= {name: getattr(self, name) for name in given}
+        return found | {"categories": tuple(dict.fromkeys((*CORE_CATEGORIES, *found["categories"])))}

@@ -6,6 +6,7 @@ it where they are, and nothing of it is imported.
 
 from __future__ import annotations
 
+import logging
 import sys
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, Self, TypeVar, cast
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EverlongMemoryManager", "MemoryConflictError", "MemoryCorruptionError", "MemoryManagerError"]
 
+_log = logging.getLogger("everlong.deerflow")
 P = ParamSpec("P")
 T = TypeVar("T")
 _HOST: Final[Any] = sys.modules.get("deerflow.agents.memory.manager")
@@ -99,6 +101,10 @@ class EverlongMemoryManager(_Base):  # type: ignore[misc]
             ConfigError: a setting is wrong. StoreError: the store cannot be opened.
         """
         config = MemoryConfig.read({**(backend_config or {}), "mode": mode})
+        if config.storage_path:
+            _log.warning(
+                "memory.storage_path %s is not read any more: bring it in with import_memory", config.storage_path
+            )
         values, hook = config.settings(), host_hooks.get("host_llm")
         if hook is None or "model" in values:
             return cls.over(build(load_settings(**values)), config)

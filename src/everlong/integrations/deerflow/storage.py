@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import tempfile
@@ -27,6 +28,7 @@ __all__ = ["AGENT_NAME_PATTERN", "FileMemoryStorage", "MemoryStorage"]
 
 AGENT_NAME_PATTERN: Final = re.compile(r"^[A-Za-z0-9-]+$")
 """What an agent may be called: its name is a folder."""
+_log = logging.getLogger("everlong.deerflow")
 _WAIT: Final = 0.02
 
 
@@ -88,7 +90,8 @@ class FileMemoryStorage(MemoryStorage):
         if agent_name is not None and not AGENT_NAME_PATTERN.fullmatch(agent_name):
             raise InvalidInput(f"agent name {agent_name!r} is not of letters, digits and hyphens")
         if user_id is None and agent_name is None:
-            return self._base / (self._global or "memory.json")
+            path = self._base / (self._global or "memory.json")
+            return path / "memory.json" if path.is_dir() else path
         folder = self._base
         if user_id is not None:
             folder = folder / "users" / _folder(user_id)
@@ -106,6 +109,7 @@ class FileMemoryStorage(MemoryStorage):
         try:
             content = path.read_bytes()
         except FileNotFoundError:
+            self._point_out(path)
             return create_empty_memory(self._clock() if self._clock else None)
         mark = sha256(content).hexdigest()
         with self._lock:
@@ -115,6 +119,14 @@ class FileMemoryStorage(MemoryStorage):
             with self._lock:
                 self._cache[path] = known
         return deepcopy(known[1])
+
+    def _point_out(self, path: Path) -> None:
+        """Says where memory of an older layout lies, which would seem lost."""
+        old = self.path()
+        if old != path and old.is_file():
+            _log.warning(
+                "%s is not there yet, but %s of the layout without users is: save that for its user", path, old
+            )
 
     def reload(self, agent_name: str | None = None, *, user_id: str | None = None) -> dict[str, Any]:
         """:meth:`load` past the cache."""
