@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from everlong.testing.fakes import ScriptedChatModel
-from tests.integrations.scripted import Scripted, system_text
+from tests.integrations.scripted import Scripted, calls, system_text
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -40,3 +40,55 @@ def test_deerflow_memory(capsys) -> None:
     printed = capsys.readouterr().out
     assert "[preference | 0.95] Ann wants answers in Chinese" in printed
     assert printed.endswith("monday: Ann wants answers in Chinese.\n")
+
+
+def test_deepagents_scopes(capsys) -> None:
+    short, haiku, refunds = "Likes short answers.", "Sign with a haiku.", "Refunds are fine."
+    answers = [
+        calls("write_file", file_path="/memories/AGENTS.md", content=short),
+        "Noted.",
+        calls("write_file", file_path="/agent/AGENTS.md", content=haiku),
+        "Noted.",
+        calls("write_file", file_path="/policies/compliance.md", content=refunds),
+        "I may not change that.",
+    ]
+    model = Scripted(answers=answers)
+    example("deepagents_scopes").main(model)
+    to_ann, to_bob = system_text(model.seen[-2]), system_text(model.seen[-1])
+    assert (short in to_ann, haiku in to_ann, short in to_bob, haiku in to_bob) == (True, False, False, True)
+    assert all("Never promise a refund." in system_text(messages) for messages in model.seen)
+    assert "permission_denied" in model.seen[5][-1].text
+    assert "I may not change that." in capsys.readouterr().out
+
+
+def test_deepagents_approval(capsys) -> None:
+    write = calls("write_file", file_path="/policies/tone.md", content="We always answer in rhymes.")
+    example("deepagents_approval").main(Scripted(answers=[write, "Written."]))
+    waits = "waits: write_file /policies/tone.md: what all users see needs a person\n"
+    assert capsys.readouterr().out == f"{waits}/policies/tone.md: We always answer in rhymes.\n"
+
+
+def test_deepagents_consolidation(capsys) -> None:
+    answers = [
+        "Sorry to hear that.",
+        calls("search_recent_conversations", query="blue bicycle"),
+        calls("write_file", file_path="/memories/AGENTS.md", content="The blue bicycle had a flat tyre."),
+        "Done.",
+        calls("search_past_conversations", query="blue bicycle"),
+        "A flat tyre.",
+    ]
+    model = Scripted(answers=answers)
+    example("deepagents_consolidation").main(model)
+    assert "My blue bicycle has a flat tyre." in model.seen[2][-1].text
+    assert "The blue bicycle had a flat tyre." in system_text(model.seen[4])
+    assert "My blue bicycle has a flat tyre." in model.seen[5][-1].text
+    assert capsys.readouterr().out.endswith("[thursday] helper: A flat tyre.\n")
+
+
+def test_langgraph_store(capsys) -> None:
+    example("langgraph_store").main()
+    tea, dog, none, erased = capsys.readouterr().out.splitlines()
+    assert "I take my tea green." in tea
+    assert "我的狗叫豆豆。" in dog
+    assert "I never drink tea." in none
+    assert erased == "after erasing ann: 0 of ann's, 1 of bob's"
