@@ -7,7 +7,9 @@ import itertools
 
 import pytest
 
-from everlong.records import Profile, Query, Section
+from everlong.read.formats import FORMATS
+from everlong.read.presets import PRESETS, adapted
+from everlong.records import MemoryFile, Profile, Query, Section
 from tests.unit.read.desk import ANN, NOW, Desk
 
 TOLD = {
@@ -64,3 +66,23 @@ def test_the_order_of_arrival_changes_nothing(language: str) -> None:
         stable.add(context.stable)
         lines.add(tuple(sorted(context.relevant.splitlines())))
     assert len(stable) == len(lines) == 1
+
+
+@pytest.mark.parametrize("look", [*FORMATS])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_format_keeps_its_stable_part(language: str, look: str) -> None:
+    """With files that are always loaded, questions of both languages, facts that come, and a clock that goes on."""
+    desk = desk_of(language)
+    preset = adapted(PRESETS["default"], format=look)
+    file = MemoryFile(scope=ANN, path="/AGENTS.md", content="# 规则 Rules\n".encode(), created_at=NOW, updated_at=NOW)
+    with desk.store.write() as tx:
+        tx.files.put(file, expected=0)
+    seen = set()
+    for number, question in enumerate([*TOLD["en"][2], *TOLD["zh"][2], ""]):
+        desk.clock.advance(5 * 3600)
+        context = desk.reader.context(ANN, Query(text=question), preset=preset)
+        assert context.text == context.stable + context.relevant
+        seen.add(context.stable)
+        desk.know(f"Rule {number}", category="correction")
+    assert len(seen) == 1
+    assert "# 规则 Rules" in seen.pop()
