@@ -3,7 +3,7 @@
 from everlong.integrations.deerflow.calls import DocumentCalls, MemoryUpdateQueue, MemoryUpdater, StoreMemoryStorage
 from everlong.integrations.deerflow.config import MemoryConfig
 from everlong.integrations.deerflow.document import apply_document, create_empty_memory, document, revision
-from everlong.integrations.deerflow.manager import (
+from everlong.integrations.deerflow.plugin import (
     EverlongMemoryManager,
     MemoryConflictError,
     MemoryCorruptionError,

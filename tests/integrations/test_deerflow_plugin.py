@@ -104,14 +104,14 @@ def test_inside_of_deerflow_it_is_a_manager_of_deerflow(monkeypatch) -> None:
         MemoryCorruptionError=MemoryCorruptionError,
     )
     monkeypatch.setitem(sys.modules, host.__name__, host)
-    own = sys.modules["everlong.integrations.deerflow.manager"]
+    own = sys.modules["everlong.integrations.deerflow.plugin"]
     monkeypatch.delitem(sys.modules, own.__name__)
     try:
         loaded = importlib.import_module(own.__name__)
         manager = loaded.EverlongMemoryManager.from_config(dict(QUIET), mode="middleware")
     finally:
         monkeypatch.undo()
-        df.manager = own
+        df.plugin = own
     assert isinstance(manager, MemoryManager)
     manager.create_fact("likes tea", **ANN)
     assert [f["content"] for f in manager.get_memory(**ANN)["facts"]] == ["likes tea"]
