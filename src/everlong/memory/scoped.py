@@ -498,6 +498,7 @@ class ScopedMemory:
         counts = self._writer.erase(self.scope, by=self.by)
         self._memory.parts.traces.erase(self.scope)
         self._memory.parts.uses.forget(self.scope)
+        self._memory.parts.reader.forget(self.scope)
         self._memory.parts.index.forget(self.scope.home)
         return counts
 

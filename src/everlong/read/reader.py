@@ -13,6 +13,7 @@ import numpy as np
 from everlong import text as words
 from everlong.errors import EmptyText, ModelError
 from everlong.read import filters
+from everlong.read.cache import Answers
 from everlong.read.compose import compose
 from everlong.read.dates import dates_in, zone_of
 from everlong.read.features import owners
@@ -96,7 +97,7 @@ class _Work:
 
 
 class Reader:
-    """Finds and composes. Holds no state of its own; safe for many threads when its parts are.
+    """Finds and composes. Holds only the latest answers; safe for many threads when its parts are.
 
     ``embedder`` ``None`` searches by words only. ``min_score`` is the preset for questions that name none.
     """
@@ -121,6 +122,7 @@ class Reader:
         self._new_id = new_id
         self._weights = weights or Weights()
         self._min_score = min_score
+        self._answers = Answers()
 
     def recall(self, scope: Scope, query: Query) -> Recall:
         """The best ``query.limit`` facts and messages visible from ``scope``, and why.
@@ -131,9 +133,26 @@ class Reader:
             EmptyText: nothing is left of the question's text.
             InvalidInput: ``query.zone`` is no time zone.
         """
+        filters.check(query)
+        started, now = time.perf_counter(), self._clock()
+        with self._store.read() as tx:
+            revisions = tx.index.revisions(scope, query.kinds)
+        known = self._answers.get(scope, query, revisions, now)
+        if known is not None:
+            spent = {"known": _since(started)}
+            name, at = self._new_id("trace"), query.at or now
+            return replace(known, trace=replace(known.trace, id=name, at=at, milliseconds=spent))
         work = self._prepare(scope, query)
         with self._store.read() as tx:
-            return self._recall(tx, work)
+            unchanged = tx.index.revisions(scope, query.kinds) == revisions
+            found = self._recall(tx, work)
+        if unchanged and (self._embedder is None or work.embedder == self._embedder.model):
+            self._answers.keep(scope, query, revisions, now, found)
+        return found
+
+    def forget(self, scope: Scope) -> None:
+        """Drops answers that may hold something kept within ``scope``, after an erasure."""
+        self._answers.forget(scope)
 
     def context(
         self, scope: Scope, query: Query, *, budget: int = 2000, preset: Preset = PRESETS["default"], session: str = ""

@@ -1,0 +1,79 @@
+"""Answers to questions that are asked again before anything changed."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import timedelta
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from everlong.protocols import Revision
+    from everlong.records import Kind, Query, Recall, Scope
+
+    Revisions = Mapping[tuple[Scope, Kind], Revision]
+
+__all__ = ["Answers"]
+
+_AGE: Final = timedelta(seconds=5)
+"""How long an answer may serve: what depends on the time of asking (expiry, "today") is late by no more than that."""
+_MOST: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    recall: Recall
+    revisions: Revisions
+    at: datetime
+
+
+class Answers:
+    """The latest 128 answers, each good for 5 seconds and only while every bucket that its question may see has the
+    revision it had: a write of any process that is committed is seen by the next question. Safe for many threads.
+
+    An equal question then takes 0.1 ms, without embedding and search, where it took 12 ms over 1,000 facts and 16 ms over
+    10,000 (both on two busy cores, with the built-in embedder).
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[Scope, Query], _Answer] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, scope: Scope, query: Query, revisions: Revisions, now: datetime) -> Recall | None:
+        """The answer, if it still holds."""
+        if not _hashable(query):
+            return None
+        with self._lock:
+            found = self._kept.get((scope, query))
+        if found is None or found.revisions != revisions or not timedelta() <= now - found.at < _AGE:
+            return None
+        return found.recall
+
+    def keep(self, scope: Scope, query: Query, revisions: Revisions, now: datetime, recall: Recall) -> None:
+        """Remembers an answer that was made while the buckets had these revisions."""
+        if not _hashable(query):
+            return
+        with self._lock:
+            self._kept.pop((scope, query), None)
+            self._kept[scope, query] = _Answer(recall, revisions, now)
+            while len(self._kept) > _MOST:
+                self._kept.popitem(last=False)
+
+    def forget(self, scope: Scope) -> None:
+        """Drops every answer that may hold something kept within ``scope``, after an erasure."""
+        with self._lock:
+            for key in [key for key in self._kept if scope.home.covers(key[0])]:
+                del self._kept[key]
+
+
+def _hashable(query: Query) -> bool:
+    """Whether a question can be looked up: one with a list in a filter is answered anew each time."""
+    try:
+        hash(query)
+    except TypeError:
+        return False
+    return True
