@@ -317,13 +317,15 @@ def _conversation(material: Material, page: _Page, writer: _Writer, shares: Shar
     recent = {message.id: message for message in material.recent}
     recalled: dict[str, _Item] = {}
     beside: dict[str, _Item] = {}
+    places: dict[str, tuple[int, int]] = {}
     for rank, hit in enumerate(material.turns):
         if not isinstance(hit.record, Message):
             continue
         window = hit.window or (hit.record,)
         for place, message in enumerate(window):
             into = recalled if message.id == hit.id else beside
-            into.setdefault(message.id, writer.turn("earlier", (rank, place), message, most))
+            where = places.setdefault(message.id, (rank, place))  # beside the best hit that it belongs to
+            into.setdefault(message.id, writer.turn("earlier", where, message, most))
     known = recalled.keys() | recent.keys()
     page.fill(
         [item for name, item in recalled.items() if name not in recent],
