@@ -7,6 +7,7 @@ import importlib
 import inspect
 import json
 import sys
+import threading
 import types
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
@@ -399,3 +400,40 @@ def test_every_route_answers(manager) -> None:
     for wrong in [("GET", "/nope", {}), ("POST", "/memory/facts", {"content": 7}), ("POST", "/memory/import", {})]:
         with pytest.raises(InvalidInput):
             ask(*wrong[:2], body=wrong[2])
+
+
+def test_what_the_user_changes_while_a_model_answers_stands() -> None:
+    """B1: the update is applied to what is stored then, not to what was read before the call."""
+    model = ScriptedChatModel([update(newFacts=[{"content": "安住在柏林", "confidence": 0.95}])], held=True)
+    manager = df.EverlongMemoryManager.from_config(dict(QUIET), mode="middleware", host_llm=model)
+    gone = manager.create_fact("养了一只猫", **ANN)[1]
+    manager.add("t", [("user", "我住在柏林。")], **ANN)
+    flushing = threading.Thread(target=manager.shutdown_flush, args=(10,))
+    flushing.start()
+    assert model.asked.wait(10)
+    manager.create_fact("喜欢茶", **ANN)
+    manager.delete_fact(gone, **ANN)
+    model.release()
+    flushing.join()
+    assert {f["content"] for f in manager.get_memory(**ANN)["facts"]} == {"喜欢茶", "安住在柏林"}
+    manager.close()
+
+
+def test_a_document_lands_whole_beside_other_writers(manager) -> None:
+    """B4, B5: everyone reads, adds one fact and saves; who was overtaken is told and does it again."""
+    storage = [df.StoreMemoryStorage(manager.calls) for _ in range(3)]
+
+    def write(which: int) -> None:
+        for number in range(4):
+            while True:
+                data = storage[which].load(user_id="ann")
+                data["facts"].append({"id": f"{which}-{number}", "content": f"fact {which} {number}"})
+                if storage[which].save(data, user_id="ann"):
+                    break
+
+    threads = [threading.Thread(target=write, args=(which,)) for which in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(manager.get_memory(**ANN)["facts"]) == 12
