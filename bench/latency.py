@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 HOME = Scope(user="ann")
 TALK = Scope(user="ann", session="today")
-QUESTIONS = 50
 ADDED = 20
 LEAST = 3
 """Fewest measurements of what is slow."""
@@ -76,7 +75,7 @@ def first(url: str, size: int, dimensions: int) -> Figures:
     started = time.perf_counter()
     memory = opened(url, asked, dimensions)
     trace = memory.at(HOME).recall(asked[0].text).trace
-    taken = 1000 * (time.perf_counter() - started) - trace.milliseconds["embed"]
+    taken = 1000 * (time.perf_counter() - started) - trace.milliseconds.get("embed", 0.0)
     index = memory.parts.index.nbytes / 2**20
     memory.close()
     return {
@@ -88,12 +87,12 @@ def first(url: str, size: int, dimensions: int) -> Figures:
 
 def warm(url: str, size: int, dimensions: int, repeat: int) -> Figures:
     """Every figure of a bucket in memory, the floor, and how a bucket comes there."""
-    asked = questions(size, dimensions, QUESTIONS)
+    asked = questions(size, dimensions, repeat)
     memory = opened(url, asked, dimensions)
     try:
         return {
             **_searched(memory, asked, matrix(size, dimensions), repeat),
-            **_asked(memory, asked, repeat),
+            **_asked(memory, asked),
             **_cold(memory, max(LEAST, min(repeat, 100_000 // size))),
             **_added(memory),
         }
@@ -126,25 +125,28 @@ def _searched(memory: Memory, asked: list[Asked], vectors: NDArray[np.float32], 
     }
 
 
-def _asked(memory: Memory, asked: list[Asked], repeat: int) -> Figures:
-    """The public calls, less embedding, and how often the turn that a question is about is among its five hits."""
-    here = memory.at(HOME)
-    taken: dict[str, list[float]] = {"recall": [], "context": []}
-    busy: list[float] = []
-    found = 0
+def _asked(memory: Memory, asked: list[Asked]) -> Figures:
+    """The public calls, less embedding, each question once; then the same again; and how often the turn that a question
+    is about is among its hits."""
+    here, half = memory.at(HOME), len(asked) // 2
+    answers: dict[str, list[tuple[float, float, set[str]]]] = {}
+    plans = (("recall", here.recall, asked[:half]), ("context", here.context, asked[half:]))
     with undisturbed():
-        for n in range(repeat):
-            one = asked[n % len(asked)]
-            for name, call in (("recall", here.recall), ("context", here.context)):
-                started, worked = time.perf_counter(), time.thread_time()
-                answer = call(one.text)
-                milliseconds = 1000 * (time.perf_counter() - started)
-                if name == "recall":
-                    busy.append(1000 * (time.thread_time() - worked) - answer.trace.milliseconds["embed"])
-                taken[name].append(milliseconds - answer.trace.milliseconds["embed"])
-                found += name == "recall" and f"msg_{one.row:08}" in {hit.id for hit in answer.hits}
-    times = {name: shares(each) for name, each in taken.items()}
-    return {"turn asked for is found": round(found / repeat, 3), **times, "recall, on the processor": shares(busy)}
+        for name, call, some in (*plans, ("recall, the same again", here.recall, asked[:half])):
+            answers[name] = [_one(call, each) for each in some]
+    found = sum(f"msg_{one.row:08}" in hits for one, (*_, hits) in zip(asked, answers["recall"], strict=False))
+    times = {name: shares([clock for clock, *_ in each]) for name, each in answers.items()}
+    busy = shares([processor for _, processor, _ in answers["recall"]])
+    return {"turn asked for is found": round(found / half, 3), **times, "recall, on the processor": busy}
+
+
+def _one(call: Any, asked: Asked) -> tuple[float, float, set[str]]:
+    """Milliseconds by the clock and on the processor, and the ids of the hits."""
+    started, worked = time.perf_counter(), time.thread_time()
+    answer = call(asked.text)
+    clock, processor = (1000 * spent for spent in (time.perf_counter() - started, time.thread_time() - worked))
+    embedding = answer.trace.milliseconds.get("embed", 0.0)
+    return clock - embedding, processor - embedding, {hit.id for hit in answer.hits}
 
 
 def _cold(memory: Memory, repeat: int) -> Figures:
