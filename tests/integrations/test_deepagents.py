@@ -10,6 +10,8 @@ import pytest
 from deepagents import FilesystemPermission, create_deep_agent
 from deepagents.backends import CompositeBackend, StateBackend
 from deepagents.backends.store import StoreBackend
+from deepagents.middleware.summarization import SummarizationMiddleware
+from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
@@ -18,7 +20,9 @@ from langgraph.types import Command
 from everlong import Principal, Scope, open_memory
 from everlong.errors import InvalidPath
 from everlong.integrations.deepagents import EverlongBackend
+from everlong.integrations.deerflow import DocumentCalls, MemoryConfig
 from everlong.integrations.langchain import EverlongMiddleware
+from everlong.integrations.langgraph import EverlongStore
 from everlong.policy import Rule
 from tests.integrations.scripted import Scripted, calls, system_text
 
@@ -341,3 +345,65 @@ def test_subagents_get_no_memory_unless_they_are_given_it(memory: Memory) -> Non
     given = inner | {"middleware": [EverlongMiddleware(memory, capture=False)]}
     say(deep(memory, model, subagents=[given]), "What about it?", session="thursday")
     assert "allergic to peanuts" in system_text(helper.seen[1])
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_deep_agents_own_summaries_lose_nothing(memory: Memory, asynchronous: bool) -> None:
+    """Its summarisation keeps the state whole and shortens what the model sees: memory has every turn by then."""
+    backend = EverlongBackend(memory, agent="coder")
+    shorten = SummarizationMiddleware(
+        Scripted(answers=["SUMMARY"] * 20), backend=backend, trigger=("messages", 5), keep=("messages", 2)
+    )
+    model = Scripted()
+    agent = create_agent(
+        model, middleware=[shorten, EverlongMiddleware(memory)], context_schema=Who, checkpointer=InMemorySaver()
+    )
+    for turn in range(6):
+        given, config = (
+            {"messages": [("user", f"柜子 locker number {turn}")]},
+            {"configurable": {"thread_id": "monday"}},
+        )
+        if asynchronous:
+            asyncio.run(agent.ainvoke(given, config, context=Who("ann")))
+        else:
+            agent.invoke(given, config, context=Who("ann"))
+    assert any("SUMMARY" in m.text for m in model.seen[-1])
+    assert not any("locker number 0" in m.text for m in model.seen[-1])
+    kept = memory.at(Scope(org="acme", user="ann", session="monday")).messages(limit=50)
+    assert [m.content for m in kept if m.role == "user"] == [f"柜子 locker number {n}" for n in range(6)]
+    assert not any("SUMMARY" in m.content for m in kept)
+
+
+# ---------------------------------------------------------------------------------------------------- across hosts
+
+
+def test_what_one_host_learned_every_other_host_recalls(memory: Memory) -> None:
+    ann = Scope(org="acme", user="ann")
+    told = {
+        "langchain": "I play the violin 小提琴",
+        "store": "Her dog is called Doudou 豆豆",
+        "file": "She lives in Leipzig 莱比锡",
+        "deerflow": "She collects stamps 邮票",
+    }
+    first = create_agent(Scripted(), middleware=[EverlongMiddleware(memory)], context_schema=Who)
+    first.invoke({"messages": [("user", told["langchain"])]}, {"configurable": {"thread_id": "m"}}, context=Who("ann"))
+    store = EverlongStore(memory, namespace_scope=lambda ns: Scope(org="acme", user=ns[1]))
+    store.put(("users", "ann"), "dog", {"text": told["store"]})
+    EverlongBackend(memory, scope=ann).write("/memories/AGENTS.md", told["file"])
+    flow = DocumentCalls(memory, MemoryConfig(org="acme"))
+    flow.create_memory_fact(told["deerflow"], user_id="ann")
+    memory.drain()
+    document = [fact["content"] for fact in flow.get_memory(user_id="ann")["facts"]]
+    assert any("violin" in content for content in document)
+    assert flow.get_memory(user_id="bob")["facts"] == []
+
+    asked = {"langchain": "violin 小提琴", "store": "dog 豆豆", "file": "Leipzig 莱比锡", "deerflow": "stamps 邮票"}
+    for learned, question in asked.items():
+        model = Scripted(answers=[calls("recall_memory", query=question), "ok"])
+        agent = deep(memory, model, middleware=[EverlongMiddleware(memory, capture=False, tools=("recall_memory",))])
+        found = say(agent, question, session=f"about {learned}")["messages"][-2].text
+        assert told[learned] in found, learned
+        model = Scripted(answers=[calls("recall_memory", query=question), "ok"])
+        agent = deep(memory, model, middleware=[EverlongMiddleware(memory, capture=False, tools=("recall_memory",))])
+        other = say(agent, question, user="bob", session=f"bob about {learned}")["messages"][-2].text
+        assert told[learned] not in other, learned

@@ -13,6 +13,8 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
 from everlong import Scope, open_memory
@@ -76,6 +78,35 @@ def test_what_was_said_on_monday_is_known_on_thursday(memory: Memory, told: str,
     assert known in prompt
     say(agent, asked, user="bob", session="friday")
     assert system_text(model.seen[2]) == "You are a cook."
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_ten_turns_over_a_database_of_threads_each_in_a_process_of_its_own(memory: Memory, mode: str, tmp_path) -> None:
+    """Every turn makes the agent anew over LangGraph's SQLite checkpoints, as a server does that was restarted."""
+    memory.at(Scope(user="ann")).remember("安爱喝茶 Ann loves tea", pinned=True)
+    model, path = Scripted(), str(tmp_path / "threads.db")
+
+    def made(saver):
+        return create_agent(model, middleware=[EverlongMiddleware(memory)], context_schema=Who, checkpointer=saver)
+
+    async def turn(given: dict) -> None:
+        async with AsyncSqliteSaver.from_conn_string(path) as saver:
+            await made(saver).ainvoke(given, thread("t"), context=Who("ann"))
+
+    for number in range(10):
+        given = {"messages": [("user", f"Turn {number}: 茶 tea?")]}
+        if mode == "async":
+            asyncio.run(turn(given))
+        else:
+            with SqliteSaver.from_conn_string(path) as saver:
+                made(saver).invoke(given, thread("t"), context=Who("ann"))
+    assert [system_text(messages).count("<memory>") for messages in model.seen] == [1] * 10
+    with SqliteSaver.from_conn_string(path) as saver:
+        state = made(saver).get_state(thread("t")).values["messages"]
+    assert [m.type for m in state] == ["human", "ai"] * 10
+    assert not [m for m in state if "<memory>" in m.text]
+    kept = memory.at(Scope(user="ann", session="t")).messages(limit=50)
+    assert [m.content for m in kept] == [m.text for m in state]
 
 
 @pytest.mark.parametrize("mode", ["sync", "async", "stream"])
