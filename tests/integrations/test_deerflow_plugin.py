@@ -199,6 +199,14 @@ def test_two_users_may_import_the_same_document(manager) -> None:
     assert manager.reload_memory(user_id="ann") == data
 
 
+def test_an_imported_fact_is_found_by_its_category(manager) -> None:
+    data = df.create_empty_memory()
+    data["facts"] = [{"id": "a", "content": "安是医生", "category": "identity", "confidence": 0.9}]
+    assert manager.import_memory(data, **ANN) == data
+    assert [hit["id"] for hit in manager.search("安是医生吗？", category="identity", **ANN)] == ["a"]
+    assert manager.search("安是医生吗？", category="goal", **ANN) == []
+
+
 def test_cleared_stays_clear_and_erased_leaves_nothing(manager) -> None:
     manager.add("t", [("user", "I'm allergic to peanuts.")], **ANN)
     assert manager.clear_memory(**ANN)["facts"] == []

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from everlong import text
 from everlong.errors import Conflict, InvalidInput, NotFound, TooLarge
+from everlong.integrations.deerflow.config import CORE_CATEGORIES
 from everlong.records import (
     CATEGORIES,
     SECTIONS,
@@ -44,6 +45,7 @@ REST: Final = "/imports/deerflow.json"
 """Memory file with what a document says beside its facts and sections; only there after an import."""
 _NOWHERE: Final = frozenset({"", "unknown", "manual", "import", "consolidation"})
 """Values of ``source`` that name no conversation."""
+_CATEGORIES: Final = frozenset({*CATEGORIES, *CORE_CATEGORIES})
 _MOST: Final = 10_000
 _LONGEST: Final = 2000
 _LONGEST_ID: Final = 512
@@ -201,7 +203,7 @@ def _fields(entry: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     category, source = entry.get("category"), entry.get("source")
     named = isinstance(source, str) and source.strip() not in _NOWHERE
     return {
-        "category": category if category in CATEGORIES else "context",
+        "category": category if category in _CATEGORIES else "context",
         "confidence": float(entry.get("confidence", 0.5)),
         "created_at": _time(entry.get("createdAt")) or now,
         "session": source if named else "",
