@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ from everlong.errors import NotFound
 from everlong.records import Query
 from everlong.testing.fakes import TableEmbedder
 from tests.unit.read.desk import ANN, NOW, Desk
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(("question", "word"), [("question", "fact"), ("问题", "事实")])
@@ -64,3 +68,27 @@ def test_a_trace_can_be_asked_for_later_by_its_scope_alone(word: str) -> None:
         assert ann.explain(trace.id) == trace
         with pytest.raises(NotFound):
             bob.explain(trace.id)
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"), [("My parrot sings opera", "parrot opera"), ("我的鹦鹉会唱歌剧", "鹦鹉 歌剧")]
+)
+def test_a_turn_is_explained_later_elsewhere_and_forgotten_with_its_owner(
+    tmp_path: Path, said: str, asked: str
+) -> None:
+    url = f"sqlite:///{tmp_path}/m.db"
+    with open_memory(url, embedder="none", worker="none") as memory:
+        memory.at(Scope(user="ann")).remember(said)
+        block = memory.at(Scope(user="ann", session="s")).context(asked, trace=True)
+    assert block.trace is not None
+    with open_memory(url, embedder="none", worker="none") as memory:
+        ann = memory.at(Scope(user="ann"))
+        told = ann.explanation(block.trace.id)
+        assert told.trace.block == block.text
+        assert [(row.text, row.shown) for row in told.rows] == [(said, True)]
+        assert told.trace.at == block.trace.at
+        with pytest.raises(NotFound):
+            memory.at(Scope(user="bob")).explanation(block.trace.id)
+        ann.erase()
+        with pytest.raises(NotFound):
+            ann.explanation(block.trace.id)
