@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from everlong.read.question import TIME_TERMS
+from everlong.read.question import HAN_TERMS, TIME_TERMS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +37,7 @@ __all__ = [
     "spread",
     "time_told",
     "turn_prior",
+    "unworded",
 ]
 
 _DAY: Final = 86_400.0
@@ -235,13 +236,23 @@ def conversation_named(corpus: Corpus, asked: str, allowed: Bools, boost: float)
     return np.where(corpus.session == corpus.session[row], boost, 0.0)
 
 
+def unworded(corpus: Corpus, coverage: Floats, weights: Weights) -> Floats:
+    """What the meaning of Chinese rows loses for sharing hardly a character with a Chinese question."""
+    silent = coverage < weights.worded
+    if not silent.any():
+        return np.zeros(corpus.size)
+    return np.where(silent & (corpus.bm25(sorted(HAN_TERMS)) > 0), weights.unworded, 0.0)
+
+
 def absolute(
-    cosine: Floats, coverage: Floats, calibration: Calibration | None, weights: Weights
+    cosine: Floats, coverage: Floats, lost: Floats, calibration: Calibration | None, weights: Weights
 ) -> tuple[Floats, Floats]:
-    """``(score, meaning)``: a noisy-or of calibrated cosine and word coverage; neither alone reaches 1."""
+    """``(score, meaning)``: a noisy-or of calibrated cosine, weaker where there is something ``lost``, and word
+    coverage; neither alone reaches 1."""
     meaning = np.zeros(len(cosine))
     worded = coverage * np.where(np.isnan(cosine), weights.only_words, weights.words)
     if calibration is not None:
         width = calibration.related - calibration.unrelated
         meaning = np.clip((np.nan_to_num(cosine, nan=-1.0) - calibration.unrelated) / width, 0, 1)
-    return 1 - (1 - weights.meaning * meaning) * (1 - worded), meaning
+    sure = np.maximum(meaning - lost * (1 - meaning), 0)
+    return 1 - (1 - weights.meaning * sure) * (1 - worded), meaning

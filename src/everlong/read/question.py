@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
+    "HAN_TERMS",
     "TIME_TERMS",
     "asks_time",
+    "by_characters",
     "conversation_asked",
     "last_turn",
     "own_words",
@@ -56,6 +58,18 @@ TIME_TERMS: Final = frozenset(
     )
 ) | {"昨天", "昨晚", "前天", "今天", "明天", "上周", "下周", "上个", "周末", "去年", "今年", "明年", "天前", "年前"}
 """Terms by which people place in time what they tell; absolute dates stand in every turn's index text anyway."""
+
+
+HAN_TERMS: Final = frozenset(
+    "有不人一大上中来会时家用年生天好到说去学出可以下小子多开心工作对喜欢里周月日点本新老无三两二四五十每"
+)
+"""Characters of which nearly every Chinese sentence holds one: a row with any is written in Chinese."""
+_HAN: Final = re.compile("[\u3400-\u9fff]")
+
+
+def by_characters(question: str) -> bool:
+    """Whether at least half of it is Chinese, so that its terms are single characters and their pairs."""
+    return 2 * len(_HAN.findall(question)) >= len("".join(question.split()))
 
 
 def asks_time(question: str) -> bool:

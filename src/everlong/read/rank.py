@@ -37,7 +37,7 @@ class Question:
     ``own_terms`` are those of a person's words where an assistant's stand beside them: they count twice. ``people``
     are the terms of the name of each who speaks in it. ``vector`` ``None`` is a search by words. ``text`` is looked through for names. ``days`` are those it names, in POSIX seconds, end
     excluded; ``conversation`` is "first" or "last" if it names one, which the ``present`` one is not. ``today`` is when
-    its day begins, ``depth`` how many rows are put in order.
+    its day begins, ``by_characters`` whether it is Chinese, ``depth`` how many rows are put in order.
     """
 
     terms: Sequence[str]
@@ -49,6 +49,7 @@ class Question:
     conversation: str = ""
     present: str = ""
     asks_time: bool = False
+    by_characters: bool = False
     today: float = 0.0
     depth: int = 1000
 
@@ -67,7 +68,7 @@ def rank_messages(
     corpus: Corpus, question: Question, allowed: Bools, calibration: Calibration | None, weights: Weights
 ) -> Ranking:
     """Turns of conversations, best first. Rows that are not ``allowed`` lend to nothing and are not ranked."""
-    fusion, score, parts = _measured(corpus, question, allowed, calibration, weights, weights.lexical)
+    fusion, score, parts = _measured(corpus, question, allowed, calibration, weights, noted=False)
     base = np.where(allowed, fusion, 0.0)
     beside = features.neighbours(base, corpus, weights)
     boosts = {
@@ -110,7 +111,7 @@ def rank_facts(
     corpus: Corpus, question: Question, allowed: Bools, calibration: Calibration | None, weights: Weights
 ) -> Ranking:
     """Separate notes, best first: they have no neighbours, so only words, meaning and dates count."""
-    fusion, score, parts = _measured(corpus, question, allowed, calibration, weights, weights.noted_lexical)
+    fusion, score, parts = _measured(corpus, question, allowed, calibration, weights, noted=True)
     date = features.date_boost(corpus.created, question.days, weights.noted_date)
     about = features.about_boost(corpus, question.people, weights)
     strength = fusion + date + about
@@ -126,7 +127,8 @@ def _measured(
     allowed: Bools,
     calibration: Calibration | None,
     weights: Weights,
-    lexical: float,
+    *,
+    noted: bool,
 ) -> tuple[Floats, Floats, dict[str, Floats]]:
     words = corpus.bm25(question.terms).astype(float)
     if question.own_terms:
@@ -135,8 +137,12 @@ def _measured(
     if question.vector is not None:
         cosine = corpus.cosine(question.vector).astype(float)
     coverage = corpus.coverage(question.terms).astype(float)
-    score, meaning = features.absolute(cosine, coverage, calibration, weights)
+    lost = np.zeros(corpus.size)
+    if noted and question.by_characters and question.vector is not None:
+        lost = features.unworded(corpus, coverage, weights)
+    score, meaning = features.absolute(cosine, coverage, lost, calibration, weights)
     parts = {"bm25": words, "cosine": cosine, "words": coverage, "meaning": meaning}
+    lexical = weights.noted_lexical if noted else weights.lexical
     return features.fused(words, cosine, allowed, lexical=lexical, pool=weights.pool), score, parts
 
 
@@ -149,7 +155,7 @@ def _ordered(strength: Floats, created: Floats, allowed: Bools, depth: int) -> N
     return rows[np.lexsort((-created[rows], -strength[rows]))][:depth]
 
 
-def associated(corpus: Corpus, score: Floats, allowed: Bools, weights: Weights) -> Floats:
+def associated(corpus: Corpus, score: Floats, meaning: Floats, allowed: Bools, weights: Weights) -> Floats:
     """What facts are lent by a strongly matching fact of the same conversation; 0 for most.
 
     Having been learned together is no tie by itself: a person tells many things in one sitting. Only facts that have
@@ -159,6 +165,7 @@ def associated(corpus: Corpus, score: Floats, allowed: Bools, weights: Weights) 
     """
     lent = np.zeros(corpus.size)
     eligible = np.where(allowed, score, 0.0)
+    tied = np.maximum(score, meaning) >= weights.tie
     anchors = np.flatnonzero(eligible >= weights.anchor)
     room = weights.associates
     for row in anchors[np.argsort(-eligible[anchors], kind="stable")]:
@@ -166,7 +173,7 @@ def associated(corpus: Corpus, score: Floats, allowed: Bools, weights: Weights) 
             continue
         group = np.flatnonzero(allowed & (corpus.session == corpus.session[row]))
         share = weights.association * min(1.0, _FULL_LENDING / len(group))
-        others = group[(eligible[group] >= weights.tie) & (eligible[group] < share) & (lent[group] == 0)]
+        others = group[tied[group] & (eligible[group] < share) & (lent[group] == 0)]
         nearest = np.lexsort((np.abs(corpus.created[others] - corpus.created[row]), -eligible[others]))
         chosen = others[nearest][:room]
         lent[chosen] = share

@@ -246,3 +246,18 @@ def test_notes_on_who_speaks_come_before_those_on_somebody_else(mine: str, other
     desk.know(mine, days=2)
     desk.know(others, days=1)
     assert [hit.text for hit in desk.ask(asked, min_score=0.0).hits] == [mine, others]
+
+
+@pytest.mark.parametrize(
+    ("question", "fact", "found"),
+    [
+        ("鸡蛋怎么煮", "我家住在城东", False),
+        ("鸡蛋怎么煮", "水开后煮鸡蛋十分钟", True),
+        ("鸡蛋怎么煮", "I boil eggs for ten minutes", True),
+        ("How do I boil an egg?", "I live in the east", True),
+    ],
+)
+def test_a_chinese_fact_that_shares_no_character_needs_more_meaning(question: str, fact: str, found: bool) -> None:
+    desk = Desk(TableEmbedder({question: [1.0, 0.0], fact: [0.5, 0.75**0.5]}, 2))
+    desk.know(fact)
+    assert desk.found(question) == ([fact] if found else [])
