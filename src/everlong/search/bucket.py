@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, reduce
+from math import isqrt
 from typing import TYPE_CHECKING, Final, Self
 
 from everlong.search.segment import Segment, joined
@@ -15,10 +16,12 @@ if TYPE_CHECKING:
     from everlong.protocols import IndexRows
     from everlong.search.segment import Array
 
-_LATEST: Final = 256
-_SHARE: Final = 16
-"""The latest rows stay apart until they are more than so many, and more than a part in so many of the others: then each
-row is copied some sixteen times in all, however large the bucket grows."""
+_LATEST: Final = 128
+_LARGE: Final = 4096
+_ROOTS: Final = 4
+"""The latest rows stay apart, in a large bucket from the start, until they are more than so many, and more than so many
+times the square root of the others: a new row costs a copy of the latest, and now and then one of all, and the sum of
+both is least near there."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Bucket:
         Raises:
             SchemaMismatch: a vector does not have ``dimensions`` numbers a piece.
         """
-        if len(rows.ids) > _LATEST * _SHARE:
+        if len(rows.ids) > _LARGE:
             first = Segment.build(_part(rows, 0, -_LATEST), dimensions)
             last = Segment.build(_part(rows, -_LATEST, len(rows.ids)), dimensions)
             if first.ids and last.ids:
@@ -50,7 +53,7 @@ class Bucket:
         if behind or not first.known.isdisjoint(rows.ids):
             return type(self)((reduce(Segment.extend, latest, first).updated(rows.ids, fresh),))
         end = latest[0].updated(rows.ids, fresh) if latest else fresh
-        if len(end.ids) > max(_LATEST, len(first.ids) // _SHARE):
+        if len(end.ids) > max(_LATEST, _ROOTS * isqrt(len(first.ids))):
             return type(self)((first.updated((), end),))
         return type(self)((first, end) if end.ids else (first,))
 
