@@ -60,9 +60,7 @@ class Postings:
 
     def find(self, hashes: NDArray[np.uint64]) -> list[slice]:
         """Where each term stands in the arrays; an empty slice if nowhere."""
-        at = np.searchsorted(self.hashes, hashes)
-        held = at < len(self.hashes)
-        held[held] = self.hashes[at[held]] == hashes[held]
+        at, held = self._places(hashes)
         first, last = self.starts[at], self.starts[at + held]
         return [slice(one, other) for one, other in zip(first.tolist(), last.tolist(), strict=True)]
 
@@ -79,12 +77,12 @@ class Postings:
 
     def extend(self, other: Self) -> Self:
         """These rows, then those of ``other``."""
-        hashes = np.union1d(self.hashes, other.hashes)
+        place, held = self._places(other.hashes)
+        hashes = np.insert(self.hashes, place[~held], other.hashes[~held])
         sizes = np.zeros(len(hashes), np.int64)
         for each in (self, other):
             sizes[np.searchsorted(hashes, each.hashes)] += np.diff(each.starts)
-        after = self.starts[np.searchsorted(self.hashes, other.hashes, side="right")]
-        at = np.repeat(after, np.diff(other.starts))
+        at = np.repeat(self.starts[place + held], np.diff(other.starts))
         return type(self)(
             hashes,
             np.concatenate(([0], np.cumsum(sizes))),
@@ -92,6 +90,13 @@ class Postings:
             np.insert(self.counts, at, other.counts),
             np.concatenate((self.lengths, other.lengths)),
         )
+
+    def _places(self, hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Where each term stands or would stand, and whether it is there."""
+        place = np.searchsorted(self.hashes, hashes)
+        held = place < len(self.hashes)
+        held[held] = self.hashes[place[held]] == hashes[held]
+        return place, held
 
 
 def _first(ordered: NDArray[np.uint64]) -> NDArray[np.bool_]:
