@@ -245,35 +245,20 @@ def build(
         dimensions=embedder.dimensions if embedder else 0,
         budget_bytes=settings.index_bytes,
     )
-    applier = Applier(
-        store=store,
-        index=index,
-        embedder=embedder,
-        gates=_gates(settings, embedder, preset.duplicate),
-        clock=clock,
-        new_id=new_id,
-    )
+    shared: dict[str, Any] = {"store": store, "embedder": embedder, "clock": clock, "new_id": new_id}
+    applier = Applier(index=index, gates=_gates(settings, embedder, preset.duplicate), **shared)
     background = Background(
-        store=store,
         applier=applier,
         index=index,
-        embedder=embedder,
         extractor=extractor,
-        clock=clock,
-        new_id=new_id,
         zone=settings.zone,
         daily_tokens=settings.daily_tokens,
+        **shared,
     )
-    writer = _writer(settings, applier, embedder=embedder, counter=counter, store=store, clock=clock, new_id=new_id)
-    reader = Reader(store=store, index=index, embedder=embedder, counter=counter, clock=clock, new_id=new_id)
-    reviewer = Reviewer(
-        store=store,
-        applier=applier,
-        embedder=embedder,
-        clock=clock,
-        new_id=new_id,
-        redact=Redactor(settings.redact).value,
-    )
+    writer = _writer(settings, applier, counter=counter, **shared)
+    reader = Reader(index=index, counter=counter, **shared)
+    redact = Redactor(settings.redact).value
+    reviewer = Reviewer(applier=applier, redact=redact, **shared)
     uses = telemetry.Uses()
     worker = _worker(settings, store, background, uses, clock)
     metrics = telemetry.Metrics()
@@ -290,9 +275,7 @@ def build(
             worker=worker,
             middleware=_onion(settings, policy or Rules(settings.rules), reviewer, store, metrics, clock, new_id),
             metrics=metrics,
-            traces=telemetry.TraceLog(
-                store, sample=settings.trace_sample, random=random.random, redact=Redactor(settings.redact).value
-            ),
+            traces=telemetry.TraceLog(store, sample=settings.trace_sample, random=random.random, redact=redact),
             uses=uses,
             clock=clock,
             new_id=new_id,
