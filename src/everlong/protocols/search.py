@@ -58,6 +58,10 @@ class Corpus(Protocol):
         """Share, 0 to 1, of the question's distinct terms found in each row, weighted by their idf here."""
         ...
 
+    def rows(self, terms: Sequence[str]) -> list[NDArray[np.int64]]:
+        """For each distinct term that any row holds, the rows that do, in order."""
+        ...
+
 
 class Index(Protocol):
     """Exact search in this process over a cache of buckets, checked against the store at each question."""

@@ -148,8 +148,7 @@ def _session_words(corpus: Corpus, terms: Sequence[str], allowed: Bools, turns: 
     present = turns > 0
     norms = 1.2 * (0.25 + 0.75 * turns / turns[present].mean())
     scores = np.zeros(len(turns))
-    for term in list(dict.fromkeys(terms))[:_TERMS]:
-        rows = np.flatnonzero(corpus.bm25([term]))
+    for rows in corpus.rows(list(dict.fromkeys(terms))[:_TERMS]):
         counts = np.bincount(corpus.session[rows[allowed[rows]]], minlength=len(turns))
         found = int((counts > 0).sum())
         idf = np.log1p((present.sum() - found + 0.5) / (found + 0.5))
@@ -188,8 +187,10 @@ def turn_prior(corpus: Corpus, weights: Weights) -> Floats:
 
 def time_told(corpus: Corpus, *, asked: bool, weights: Weights) -> Floats:
     """For turns that place what they tell in time, more when a time is ``asked``."""
-    told = corpus.bm25(sorted(TIME_TERMS)) > 0
-    return np.where(told, weights.tells_time + weights.asked_time * asked, 0.0)
+    given = np.zeros(corpus.size)
+    for rows in corpus.rows(sorted(TIME_TERMS)):
+        given[rows] = weights.tells_time + weights.asked_time * asked
+    return given
 
 
 def date_boost(created: Floats, days: Sequence[tuple[float, float]], boost: float) -> Floats:
@@ -241,7 +242,10 @@ def unworded(corpus: Corpus, coverage: Floats, weights: Weights) -> Floats:
     silent = coverage < weights.worded
     if not silent.any():
         return np.zeros(corpus.size)
-    return np.where(silent & (corpus.bm25(sorted(HAN_TERMS)) > 0), weights.unworded, 0.0)
+    chinese = np.zeros(corpus.size, bool)
+    for rows in corpus.rows(sorted(HAN_TERMS)):
+        chinese[rows] = True
+    return np.where(silent & chinese, weights.unworded, 0.0)
 
 
 def absolute(

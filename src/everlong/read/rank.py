@@ -80,7 +80,9 @@ def rank_messages(
         "date": features.date_boost(corpus.created, question.days, weights.on_date),
         "named": _named(corpus, question, allowed, weights),
     }
-    strength = base + np.sum(list(boosts.values()), axis=0)
+    strength = base.copy()
+    for boost in boosts.values():
+        strength += boost
     order = _ordered(strength, corpus.created, allowed, question.depth)
     lost = np.zeros(corpus.size)
     lost[order] = features.spread(order, corpus.session, weights)
@@ -148,10 +150,11 @@ def _measured(
 
 def _ordered(strength: Floats, created: Floats, allowed: Bools, depth: int) -> NDArray[np.int64]:
     """The best rows by strength, then newest first, then in the corpus' own order."""
+    if len(allowed) > depth:  # to sort all of a large store costs as much as to search it
+        worth = np.where(allowed, strength, -np.inf)
+        least = np.partition(worth, -depth)[-depth]
+        allowed = allowed & (worth >= least)
     rows = np.flatnonzero(allowed)
-    if len(rows) > depth:  # to sort all of a large store costs as much as to search it
-        least = np.partition(strength[rows], -depth)[-depth]
-        rows = rows[strength[rows] >= least]
     return rows[np.lexsort((-created[rows], -strength[rows]))][:depth]
 
 

@@ -105,6 +105,19 @@ class BucketCorpus:
         scores = self._summed(terms, None, prior=_PRIOR)
         return np.minimum(scores, 1, out=scores)
 
+    def rows(self, terms: Sequence[str]) -> list[NDArray[np.int64]]:
+        """For each distinct term that any row holds, the rows that do, in order: what a count needs, without a pass
+        over all rows."""
+        hashes = np.array([hash_term(term) for term in dict.fromkeys(terms)], np.uint64)
+        held: list[list[NDArray[np.int64]]] = [[] for _ in hashes]
+        start = 0
+        for segment in self._segments:
+            for parts, place in zip(held, segment.postings.find(hashes), strict=True):
+                if place.start < place.stop:
+                    parts.append(segment.postings.rows[place] + np.int64(start))
+            start += len(segment.ids)
+        return [parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in held if parts]
+
     def _summed(
         self, terms: Sequence[str], worth: Callable[[Array, Array], Array] | None, *, prior: int = 0
     ) -> NDArray[np.float32]:
