@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -20,6 +21,7 @@ from everlong.errors import (
     NotFound,
 )
 from everlong.files.paths import check_path, kept_at
+from everlong.files.skills import parse
 from everlong.integrations.identity import scope_of
 from everlong.integrations.langchain_tools import with_approval
 from everlong.records import Principal, Scope
@@ -147,12 +149,15 @@ class EverlongBackend(BackendProtocol):
         return result
 
     def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
-        """The bytes of files, each with its own error."""
+        """The bytes of files, each with its own error. Of a ``SKILL.md`` the header comes as every YAML parser reads it;
+        one that is broken is an error, as in ``memory.skills``, so that it takes no run down."""
         return [self._download(path) for path in paths]
 
     def _download(self, path: str) -> FileDownloadResponse:
         try:
-            return FileDownloadResponse(path=path, content=_open(self._files, self._kept(path)).content)
+            file = _open(self._files, self._kept(path))
+            content = _skill(file) if path.endswith("/SKILL.md") else file.content
+            return FileDownloadResponse(path=path, content=content)
         except IsADirectoryError:
             return FileDownloadResponse(path=path, error="is_directory")
         except EverlongError as error:
@@ -284,6 +289,26 @@ def _version(scoped: ScopedMemory, path: str) -> int:
     except NotFound:
         return 0
     return file.version if file.scope == kept_at(scoped.scope, path) else 0
+
+
+def _skill(file: MemoryFile) -> bytes:
+    """A skill with its header written plainly: Deep Agents' parser knows no byte order mark, no unquoted colon and no
+    text that looks like a date or a truth value, and falls into endless depths.
+
+    Raises:
+        InvalidInput: the skill is broken; the message says how.
+    """
+    skill = parse(file)
+    header = {
+        "name": skill.name,
+        "description": skill.description,
+        "license": skill.license,
+        "compatibility": skill.compatibility,
+        "allowed-tools": " ".join(skill.allowed_tools),
+        "metadata": dict(skill.metadata),
+    }
+    lines = (f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in header.items() if value)
+    return f"---\n{''.join(lines)}---\n\n{skill.body}".encode()
 
 
 @contextmanager
