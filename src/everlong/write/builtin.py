@@ -13,8 +13,9 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 from everlong import text
-from everlong.records import Candidate, Evidence, Extraction, Skipped
+from everlong.records import Candidate, Evidence, Extraction, Removal, Skipped
 from everlong.write.builtin_dates import resolve
+from everlong.write.wish import Wish
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -101,13 +102,28 @@ class BuiltinExtractor:
     def extract(self, batch: Batch) -> Extraction:
         """At most five candidates a message, each a span of it; the same batch always gives the same answer."""
         candidates: list[Candidate] = []
+        removals: list[Removal] = []
         skipped: list[Skipped] = []
         for message in batch.messages:
-            if message.role == "user":
-                kept, dropped = _read(message, batch.zone)
-                candidates.extend(kept)
-                skipped.extend(dropped)
-        return Extraction(candidates=tuple(candidates), skipped=tuple(skipped), extractor=self.name)
+            if message.role != "user":
+                continue
+            if "forget" in message.signals:
+                chosen, unclear = Wish(message.content).chosen(batch.facts)
+                removals += [Removal(fact_id=fact.id, reason=_shortened(message.content)) for fact in chosen]
+                if unclear:
+                    skipped.append(Skipped(reason="which fact shall be forgotten is unclear", raw=message.content))
+                continue
+            kept, dropped = _read(message, batch.zone)
+            candidates.extend(kept)
+            skipped.extend(dropped)
+        return Extraction(
+            candidates=tuple(candidates), removals=tuple(removals), skipped=tuple(skipped), extractor=self.name
+        )
+
+
+def _shortened(said: str) -> str:
+    line = " ".join(said.split())
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
 def _read(message: Message, zone: str) -> tuple[list[Candidate], list[Skipped]]:

@@ -6,7 +6,6 @@ Pure: the same arguments give the same changes, but for the ids of new facts.
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -25,9 +24,10 @@ from everlong.records import (
     Origin,
     Removal,
 )
-from everlong.write.compare import Meaning, junk, meaning_of, words_of
+from everlong.write.compare import Meaning, junk, meaning_of
 from everlong.write.room import Eviction, crowded_out, turned_away
 from everlong.write.summaries import decide_section
+from everlong.write.wish import Wish
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,11 +92,6 @@ def reconcile(
 
 # --------------------------------------------------------------------------------------------------- what is known
 
-_FORGET: Final = re.compile(
-    r"(?<!don't )(?<!never )(?<!not )(?<!i )(?<!to )\bforget\b(?! to\b)"
-    r"|\b(?:delete|erase|remove)\b.{0,40}\b(?:memor(?:y|ies)|facts?|that|this|about)\b"
-    r"|\bstop remembering\b|(?<!别)(?<!不要)(?<!不会)忘(?:掉|了吧|记(?!了|带))|(?:删除|删掉|清除|抹掉).{0,20}"
-)
 _REPLACES: Final = 1 / 3
 """Share of words that a new statement has in common with the fact it replaces, for a removal to belong to it."""
 _CORRECTS: Final = 0.1
@@ -391,9 +386,7 @@ class _Work:
 
     def asked_to_forget(self, fact: Fact) -> bool:
         """Whether a user message of the batch asks to forget something, and this fact has to do with it."""
-        known = self.meanings[fact.id]
-        asking = [m.content for m in self._said if _FORGET.search(self._quotable[m])]
-        return any(known.overlap(meaning_of(content)) > 0 or len(words_of(content)) <= 4 for content in asking)  # noqa: PLR2004
+        return any(Wish(m.content).touches(fact.content) for m in self._said if "forget" in m.signals)
 
     # ------------------------------------------------------------------------------------------------ the limit
 

@@ -6,6 +6,7 @@ import pytest
 from everlong.records import Batch, Candidate, Evidence, Extraction, Fact, Message, Profile, Removal, Scope, Section
 from everlong.testing.fakes import CountingIds
 from everlong.write.reconcile import Gates, reconcile
+from everlong.write.signals import detect
 
 HOME = Scope(user="ann")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -13,7 +14,15 @@ OLD = datetime(2024, 1, 2, tzinfo=UTC)
 
 
 def said(content, number=1, role="user"):
-    return Message(id=f"msg_{number}", scope=HOME, session="s", role=role, content=content, created_at=NOW)
+    return Message(
+        id=f"msg_{number}",
+        scope=HOME,
+        session="s",
+        role=role,
+        content=content,
+        created_at=NOW,
+        signals=detect(content) if role == "user" else (),
+    )
 
 
 def kept(content, number=1, **fields):
@@ -196,7 +205,10 @@ def test_a_summary_that_loses_most_is_held(summary, kind):
     assert change.kind == kind and change.summary == summary
 
 
-CHANGED = [("I eat meat again", "User is vegetarian", "User eats meat again"), ("我又开始吃肉了", "用户吃素", "用户又吃肉了")]
+CHANGED = [
+    ("I eat meat again", "User is vegetarian", "User eats meat again"),
+    ("我又开始吃肉了", "用户吃素", "用户又吃肉了"),
+]
 
 
 @pytest.mark.parametrize(("words", "old", "new"), CHANGED)
@@ -205,9 +217,7 @@ def test_a_removal_and_a_correction_in_other_words_belong_together(words, old, n
     gone = (Removal(fact_id="old_1"),)
     (change,) = run(claim(new, words), messages=[message], facts=[kept(old)], removals=gone)
     assert change.kind == "supersede" and change.old.id == "old_1"
-    (marked,) = run(
-        claim(new, words, category="correction"), messages=[said(words)], facts=[kept(old)], removals=gone
-    )
+    (marked,) = run(claim(new, words, category="correction"), messages=[said(words)], facts=[kept(old)], removals=gone)
     assert marked.kind == "supersede"
 
 
