@@ -36,6 +36,7 @@ class Conversation(View):
             Overloaded: too much waits for extraction already; nothing was stored, try again later.
             InvalidInput: a message has no known role or shape; nothing was stored.
             TooLarge: a message is over the limit; nothing was stored.
+            Conflict: ``idempotency_key`` was used before for other words; nothing was stored.
         """
         return self._run("add", self._add, messages=messages, idempotency_key=idempotency_key)
 

@@ -141,6 +141,8 @@ class Writer:
                 stored = tx.messages.append(session, captured.messages, [index_message(m) for m in captured.messages])
             fresh = {message.id for message in stored}
             again = tuple(m.id for m in captured.messages if m.id not in fresh)
+            if idempotency_key and again:
+                _check_same(tx, session, captured.messages, idempotency_key)
             duplicates = (*captured.duplicates, *again)
             if not stored:
                 return Added(
@@ -407,6 +409,14 @@ class Writer:
             counts = tx.erase(scope)
             self._applier.journal(tx, scope, by, "erase", payload={"counts": counts})
         return counts
+
+
+def _check_same(tx: Transaction, session: Scope, given: Sequence[Message], key: str) -> None:
+    """A key used before must come with the same words: else what is new would be lost as if it were known."""
+    known = tx.messages.many(session, [message.id for message in given])
+    for message in given:
+        if message.id in known and known[message.id].content != message.content:
+            raise Conflict(f"the message sent with key {key!r}", expected="the same words", actual="other words")
 
 
 def _pin(changes: ChangeSet) -> ChangeSet:

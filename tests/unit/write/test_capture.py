@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from everlong import open_memory
-from everlong.errors import InvalidInput, TooLarge
+from everlong.errors import Conflict, InvalidInput, TooLarge
 from everlong.records import Message, Scope
 from everlong.write.capture import Captured, capture, reshape
 
@@ -277,3 +277,15 @@ def test_a_keyed_call_can_be_made_again_long_after() -> None:
         assert grown.duplicates == first.message_ids and len(grown.message_ids) == 1
         assert talk.add([("user", "I like tea"), ("user", "我也喜欢咖啡")], idempotency_key="k1").status == "duplicate"
         assert len(talk.messages()) == 7
+
+
+@pytest.mark.parametrize(("first", "other"), [("I like tea", "I like coffee"), ("我喜欢茶", "我喜欢咖啡")])
+def test_a_key_used_for_other_words_is_a_conflict_and_loses_nothing(first: str, other: str) -> None:
+    with open_memory("sqlite://", embedder="none", worker="none") as memory:
+        talk = memory.at(Scope(user="ann", session="s"))
+        talk.add([("user", first)], idempotency_key="k1")
+        with pytest.raises(Conflict, match="k1"):
+            talk.add([("user", other)], idempotency_key="k1")
+        assert [m.content for m in talk.messages()] == [first]
+        talk.add([("user", other)], idempotency_key="k2")
+        assert [m.content for m in talk.messages()] == [first, other]
