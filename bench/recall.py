@@ -1,6 +1,8 @@
 """Recall quality through the real parts: store, index, reader. Prints R@5/@10/@20 and MRR beside known figures.
 
-    python bench/recall.py --data DIR [--json FILE] [--embedder e5] [--sets locomo_dev ...]
+    python bench/recall.py --data DIR [--json FILE] [--embedder e5] [--sets locomo_dev ...] [--ablate]
+
+``--ablate`` prints what is left of R@10 when one part of the ranking is taken out.
 
 The data is read from DIR (default: the environment's EVERLONG_BENCH_DATA) and never copied; see bench/README.md.
 """
@@ -13,6 +15,7 @@ import json
 import os
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,6 +25,7 @@ from everlong import text
 from everlong.models import open_embedder
 from everlong.protocols import Embedder, Indexed
 from everlong.read.reader import Reader
+from everlong.read.weights import Weights
 from everlong.records import Fact, Message, Query, Scope
 from everlong.search import BucketIndex
 from everlong.store import open_store
@@ -35,6 +39,35 @@ KNOWN = {  # R@5, R@10, R@20, MRR
     "madial_en_dev": {"BM25": (46.1, 57.8, 71.2, None), "formula, USE": (62.0, 71.9, 84.1, None)},
 }
 DEPTHS = (5, 10, 20)
+PARTS = {
+    "all parts": (),
+    "without words": ("lexical", "noted_lexical"),
+    "without neighbours": ("before", "answers", "after", "second_before", "second_after"),
+    "without the conversation": ("session", "session_words"),
+    "without the named speaker": ("named_speaker",),
+    "without who speaks in the question": ("about",),
+    "without the kind of turn": ("user_turn", "asks"),
+    "without times told": ("tells_time", "asked_time"),
+    "without dates": ("on_date", "noted_date"),
+    "without spread": ("spread",),
+}
+"""Weights that are set to zero, by what that takes out."""
+
+
+class Remembering:
+    """An embedder that embeds a question once, however many readers ask it."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.embedder, self.known = embedder, {}
+        self.model, self.dimensions = embedder.model, embedder.dimensions
+        self.calibration = embedder.calibration
+
+    def embed(self, texts, *, query=False):
+        """Vectors of ``texts``."""
+        key = (*texts, query)
+        if key not in self.known:
+            self.known[key] = self.embedder.embed(texts, query=query)
+        return self.known[key]
 
 
 def when(stamp: str | None) -> datetime | None:
@@ -83,7 +116,7 @@ def feed(store, scope: Scope, collection: dict, embedder: Embedder) -> str:
     return "message"
 
 
-def measure(path: Path, embedder: Embedder) -> dict:
+def measure(path: Path, embedder: Embedder, weights: Weights | None = None) -> dict:
     found, ranks, times = [], [], []
     for number, line in enumerate(gzip.decompress(path.read_bytes()).decode().splitlines()):
         collection = json.loads(line)
@@ -91,8 +124,9 @@ def measure(path: Path, embedder: Embedder) -> dict:
         store = open_store("sqlite://", clock=clock, new_id=ids)
         index = BucketIndex(model=embedder.model, dimensions=embedder.dimensions)
         reader = Reader(
-            store=store, index=index, embedder=embedder, counter=text.estimate_tokens, clock=clock, new_id=ids
-        )
+            store=store, index=index, embedder=embedder, counter=text.estimate_tokens, clock=clock, new_id=ids,
+            weights=weights,
+        )  # fmt: skip
         scope = Scope(user=f"u{number}")
         kind = feed(store, scope, collection, embedder)
         for asked in collection["queries"]:
@@ -106,11 +140,22 @@ def measure(path: Path, embedder: Embedder) -> dict:
             found.append([len(gold & set(hits[:depth])) / len(gold) for depth in DEPTHS])
             ranks.append(next((1 / place for place, hit in enumerate(hits, 1) if hit in gold), 0.0))
         store.close()
-    figures = [round(100 * value, 1) for value in (*np.mean(found, axis=0), np.mean(ranks))]
+    figures = [round(float(100 * value), 1) for value in (*np.mean(found, axis=0), np.mean(ranks))]
     return {
         "questions": len(found), "R@5": figures[0], "R@10": figures[1], "R@20": figures[2], "MRR": figures[3],
         "ms_p50": round(float(np.median(times)), 2), "ms_p95": round(float(np.percentile(times, 95)), 2),
     }  # fmt: skip
+
+
+def ablate(folder: Path, sets: list[str], embedder: Embedder) -> dict:
+    """R@10 by part taken out and set, printed as a table."""
+    remembering, table = Remembering(embedder), {}
+    print(f"{'R@10':<36}" + "".join(f"{name:>20}" for name in sets))
+    for part, names in PARTS.items():
+        weights = replace(Weights(), **dict.fromkeys(names, 0.0))
+        table[part] = {name: measure(folder / f"{name}.jsonl.gz", remembering, weights)["R@10"] for name in sets}
+        print(f"{part:<36}" + "".join(f"{value:>20}" for value in table[part].values()), flush=True)
+    return table
 
 
 def main() -> None:
@@ -119,11 +164,14 @@ def main() -> None:
     options.add_argument("--sets", nargs="*", default=list(KNOWN))
     options.add_argument("--json", default="")
     options.add_argument("--embedder", default="use", choices=["use", "e5"])
+    options.add_argument("--ablate", action="store_true")
     given = options.parse_args()
     if not given.data:
         sys.exit("name the data: --data DIR or EVERLONG_BENCH_DATA")
     embedder, results = open_embedder(given.embedder), {}
-    for name in given.sets:
+    if given.ablate:
+        results = ablate(Path(given.data), given.sets, embedder)
+    for name in () if given.ablate else given.sets:
         results[name] = result = measure(Path(given.data) / f"{name}.jsonl.gz", embedder)
         print(f"{name} ({result['questions']} questions)        R@5   R@10   R@20    MRR")
         for label, figures in KNOWN.get(name, {}).items():
