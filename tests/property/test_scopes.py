@@ -90,6 +90,11 @@ def found(ask: Callable[..., Any], *arguments: object) -> bool:
     return False
 
 
+def lies_within_home(viewer: Scope, place: Scope) -> bool:
+    """Whether ``place`` lies within the viewer's scope less its session: of a bare session, within its tenant."""
+    return viewer.home.contains(place) and (viewer.org == place.org or viewer == Scope())
+
+
 def check_what_is_seen(tx: Transaction, homes: list[Scope], viewer: Scope) -> None:
     """Facts, messages, profiles and files of every covering scope, one by one and as lists."""
     seen = {f"n{i}" for i, home in enumerate(homes) if home.covers(viewer)}
@@ -113,8 +118,8 @@ def check_what_is_seen(tx: Transaction, homes: list[Scope], viewer: Scope) -> No
 def check_exact_places(tx: Transaction, homes: list[Scope], viewer: Scope) -> None:
     """What names one place: a conversation, a bucket, a profile; and what lies within: journal, jobs."""
     here = {f"n{i}" for i, home in enumerate(homes) if home == viewer.home}
-    within = {f"n{i}" for i, home in enumerate(homes) if viewer.covers(home)}
-    working = {f"n{i}" for i, home in enumerate(homes) if viewer.covers(replace(home, session="s"))}
+    within = {f"n{i}" for i, home in enumerate(homes) if viewer.contains(home)}
+    working = {f"n{i}" for i, home in enumerate(homes) if viewer.contains(replace(home, session="s"))}
     talk = replace(viewer, session="s")
     assert {one.id for one in tx.messages.tail(talk, limit=99)} == here
     assert {one.id for one in tx.messages.after(talk, 0)} == here
@@ -125,7 +130,7 @@ def check_exact_places(tx: Transaction, homes: list[Scope], viewer: Scope) -> No
     assert {one.id for one in tx.jobs.list(viewer)} == working
     assert {one.id for one in tx.extractions.list(viewer).items} == working
     assert tx.extractions.usage(viewer, since=START).calls == len(working)
-    inbox = {f"n{i}" for i, home in enumerate(homes) if viewer.home.covers(home)}
+    inbox = {f"n{i}" for i, home in enumerate(homes) if lies_within_home(viewer, home)}
     every = [f"n{i}" for i in range(len(homes))]
     assert {one.id for one in tx.proposals.list(viewer).items} == inbox
     assert {name for name in every if found(tx.proposals.get, viewer, name)} == inbox
@@ -163,7 +168,7 @@ def test_writes_change_what_they_name_and_nothing_else(fresh: Fresh) -> None:
                 fill(tx, homes)
             with store.write() as tx:
                 covering = [h for h in homes if h.covers(scope)]
-                within = [h for h in homes if scope.covers(replace(h, session="s"))]
+                within = [h for h in homes if scope.contains(replace(h, session="s"))]
                 assert tx.facts.touch(scope, every, START) == len(covering)
                 assert tx.sessions.fence(scope) == len(within)
                 assert tx.jobs.hurry(scope, now=at(5)) == len(within)
@@ -183,7 +188,7 @@ def test_erasing_takes_what_lies_within_and_nothing_else(fresh: Fresh) -> None:
                 tx.erase(gone)
             with store.read() as tx:
                 for number, home in enumerate(homes):
-                    name, kept = f"n{number}", not gone.covers(home)
+                    name, kept = f"n{number}", not gone.contains(home)
                     talk = replace(home, session="s")
                     assert (name in tx.facts.many(home, [name])) is kept
                     assert (f"{name}s" in tx.facts.many(talk, [f"{name}s"])) is kept

@@ -25,6 +25,9 @@ class Scope:
     scope that it covers: a fact at ``Scope(user="ann")`` is seen from ``Scope(user="ann", agent="coder")`` and
     never from ``Scope(user="bob")``.
 
+    Looking down, at what lies within a scope (work, journal, inbox, erasure), the tenant is a wall: an empty ``org`` is
+    the tenant without a name, not every tenant. Only the empty ``Scope()``, an operator's, holds all of them.
+
     Parts are any non-blank text up to 512 characters without NUL or lone surrogates; they are compared exactly
     (case, spaces and all), never by prefix.
 
@@ -44,6 +47,10 @@ class Scope:
     def covers(self, other: Scope) -> bool:
         """Whether what is kept here is visible from ``other``."""
         return all(not mine or mine == theirs for mine, theirs in zip(self.parts, other.parts, strict=True))
+
+    def contains(self, other: Scope) -> bool:
+        """Whether what is kept at ``other`` lies within this scope: it covers it and is of the same tenant."""
+        return self.covers(other) and (self.org == other.org or not any(self.parts))
 
     @property
     def parts(self) -> tuple[str, str, str, str]:

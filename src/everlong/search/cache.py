@@ -85,7 +85,7 @@ class BucketIndex:
     def forget(self, scope: Scope) -> None:
         """Drops every bucket that an erasure of ``scope`` may have touched: those kept at it or within it, and with a
         session those of its home, where messages and facts of the conversation are kept."""
-        for key in [key for key in tuple(self._cached) if scope.home.covers(key[0])]:
+        for key in [key for key in tuple(self._cached) if scope.home.contains(key[0])]:
             self._drop(key)
 
     @property

@@ -106,7 +106,7 @@ def _like(text: str) -> str:
 
 def _unquote(work: Work, scope: Scope) -> None:
     """Takes the conversation's words out of the evidence of facts that were learned elsewhere, and of their past."""
-    home, where = sql.named(scope.home), sql.place(scope)
+    home, where = sql.named(scope, home=True), sql.place(scope)
     inside = rows.to_json(scope.session)
     for *place, fact_id, evidence in work.rows(_facts_quoting(home), **where, w_quoted=_like(inside)):
         left = rows.without_quotes(evidence, scope.session)

@@ -39,7 +39,7 @@ def find(work: Work, columns: Sequence[Column[Any]], scope: Scope, identifier: s
     Raises:
         NotFound: there is none.
     """
-    found = work.row(_one(tuple(columns), sql.named(scope.home)), **sql.place(scope), w_id=identifier)
+    found = work.row(_one(tuple(columns), sql.named(scope, home=True)), **sql.place(scope), w_id=identifier)
     if found is None:
         raise NotFound(f"nothing of id {identifier} in {columns[0].table.name} within {scope.home}")
     return found

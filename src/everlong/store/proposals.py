@@ -57,7 +57,7 @@ class Proposals:
         self, scope: Scope, *, kind: ProposalKind | None = None, cursor: str = "", limit: int = 100
     ) -> Page[Proposal]:
         asked = sql.place(scope) | ({"w_kind": kind} if kind else {})
-        return _LIST(self._work, sql.named(scope.home), kind is not None, cursor=cursor, limit=limit, **asked)
+        return _LIST(self._work, sql.named(scope, home=True), kind is not None, cursor=cursor, limit=limit, **asked)
 
     def delete(self, proposal: Proposal) -> bool:
         return bool(self._work.change(_DROP, **sql.place(proposal.scope), w_id=proposal.id))

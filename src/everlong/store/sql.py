@@ -90,7 +90,7 @@ def exactly(table: Table, *, home: bool = False) -> ColumnElement[bool]:
 
 
 def within(table: Table, named: Iterable[str]) -> ColumnElement[bool]:
-    """Rows whose scope agrees in every one of the ``named`` parts."""
+    """Rows whose scope agrees in every one of the ``named`` parts, see :func:`named`."""
     return and_(literal_column("1") == literal_column("1"), *(table.c[n] == bindparam(f"w_{n}") for n in named))
 
 
@@ -98,9 +98,14 @@ def _names(*, home: bool) -> tuple[str, ...]:
     return schema.PLACE[:3] if home else schema.PLACE
 
 
-def named(scope: Scope) -> tuple[str, ...]:
-    """The parts of ``scope`` that are not empty."""
-    return tuple(name for name, part in zip(schema.PLACE, scope.parts, strict=True) if part)
+def named(scope: Scope, *, home: bool = False) -> tuple[str, ...]:
+    """The parts that tell what lies within ``scope`` (within it less its session, with ``home``).
+
+    The tenant always does, also the one without a name, so that nothing reaches over tenants; only the empty scope,
+    which is the operator's, holds them all.
+    """
+    parts = [name for name, part in zip(schema.PLACE, scope.parts, strict=True) if part or name == "org"]
+    return tuple(name for name in parts if not (home and name == "session")) if any(scope.parts) else ()
 
 
 def place(scope: Scope) -> dict[str, str]:

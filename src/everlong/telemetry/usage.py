@@ -51,7 +51,7 @@ class Uses:
     def forget(self, scope: Scope) -> None:
         """Drops what was noted of facts kept within ``scope``, after an erasure."""
         with self._lock:
-            for key in [key for key in self._noted if scope.home.covers(key[0])]:
+            for key in [key for key in self._noted if scope.home.contains(key[0])]:
                 del self._noted[key]
 
     def store(self, store: Store) -> int:

@@ -117,6 +117,34 @@ class EraseTests:
             assert tx.facts.many(TALK, ["in-session"]) == {}
             assert tx.facts.get(ANN, "wide-f").scope == wide
 
+    @pytest.mark.parametrize("ours", [{"user": "ann"}, {"agent": "coder"}, {"user": "ann", "session": "talk"}])
+    def test_a_tenant_without_a_name_is_one_and_not_all(self, store: Store, ours: dict[str, str]) -> None:
+        here, there = Scope(**ours), Scope(org="acme", **ours)
+        with store.write() as tx:
+            fill(tx, here.home, "here")
+            fill(tx, there.home, "there")
+            assert left(tx, here.home) == left(tx, there.home) == FULL
+            assert [one.id for one in tx.jobs.list(here)] == ["here-j"]
+            assert {one.id for one in tx.proposals.list(here).items} == {"here-p"}
+            assert {one.id for one in tx.extractions.list(here).items} == {"here-x"}
+            for find, name in ((tx.journal.get, "there-e"), (tx.proposals.get, "there-p")):
+                with pytest.raises(NotFound):
+                    find(here, name)
+            with pytest.raises(NotFound):
+                tx.extractions.get(here, "there-x")
+            assert tx.extractions.usage(here, since=at(-60)).calls == tx.extractions.usage(there, since=at(-60)).calls
+            assert tx.sessions.fence(here) == tx.jobs.hurry(here, now=at(5)) == 1
+            assert tx.jobs.cancel(here, ("extract",)) == tx.extractions.purge(here, before=at(999)) == 1
+            assert len(tx.jobs.list(there)) == len(tx.extractions.list(there).items) == 1
+        with store.write() as tx:
+            tx.erase(here)
+        with store.read() as tx:
+            assert left(tx, there.home) == FULL
+        with store.write() as tx:
+            tx.erase(Scope())
+        with store.read() as tx:
+            assert left(tx, there.home) == NONE
+
     @pytest.mark.parametrize("gone", ODD_NAMES, ids=range(len(ODD_NAMES)))
     def test_neighbours_with_look_alike_names_are_untouched(self, store: Store, gone: str) -> None:
         with store.write() as tx:
