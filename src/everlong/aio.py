@@ -300,7 +300,12 @@ class AsyncFiles:
         return await self._run(self._files.grep, pattern, glob=glob, prefix=prefix, regex=regex, limit=limit)
 
     async def write(
-        self, path: str, content: str | bytes, *, expected: int = 0, read_only: bool | None = None
+        self,
+        path: str,
+        content: str | bytes | Mapping[str, Any],
+        *,
+        expected: int = 0,
+        read_only: bool | None = None,
     ) -> MemoryFile:
         """Writes a file over a version."""
         return await self._run(self._files.write, path, content, expected=expected, read_only=read_only)

@@ -235,6 +235,30 @@ def test_values_come_back_as_they_were_and_belong_to_the_caller(memory: Memory) 
         store.put(("v",), "x", {"when": datetime(2026, 1, 1, tzinfo=UTC)})
 
 
+SECRETS = [
+    "my password is Tr0ub4dor&3xx",
+    "密码是 hunter2horse",
+    "4111 1111 1111 1111",
+    "-----BEGIN RSA PRIVATE KEY-----\nMIIE",
+]
+SECRETS += ["sk-abcdefghijklmnopqrstuvwxyz0123456789ABCDEF", 'pass"word\\: abc"def123XYZ!']
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_secrets_are_taken_out_of_values_and_the_rest_stays(memory: Memory, secret: str) -> None:
+    store = EverlongStore(memory)
+    for value in ({"a": secret}, {"password": secret}, {"in": [{"api_key": secret}, secret]}):
+        store.put(("a",), "k", value | {"after": "茶", "n": 12345678901})
+        (item,) = store.search(("a",), filter={"after": "茶", "n": 12345678901})
+        assert item == store.get(("a",), "k")
+        assert "[redacted" in str(item.value) or "word" in secret
+        assert item.value.keys() == value.keys() | {"after", "n"}
+    card = "4111 1111 1111 1111"
+    store.put((card,), card, {})
+    assert store.search((card,))[0].key == card
+    assert store.list_namespaces() == [(card,), ("a",)]
+
+
 def test_times_say_when_it_was_made_and_when_it_was_put(memory: Memory, clock: Clock) -> None:
     store = EverlongStore(memory)
     made = clock.now
@@ -388,8 +412,12 @@ def test_items_have_versions_and_rights(memory: Memory) -> None:
             store.put(("shop",), "k", {})
 
 
-def test_of_many_who_put_at_once_each_comes_whole(tmp_path) -> None:
-    with open_memory(f"sqlite:///{tmp_path / 'm.db'}", embedder="none", worker="none") as memory:
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+def test_of_many_who_put_at_once_each_comes_whole(database: str, tmp_path, request: pytest.FixtureRequest) -> None:
+    url = f"sqlite:///{tmp_path / 'm.db'}"
+    if database == "postgres":
+        url = request.getfixturevalue("postgres").fresh()
+    with open_memory(url, embedder="none", worker="none") as memory:
         store = EverlongStore(memory)
 
         def put(number: int) -> None:
@@ -401,3 +429,5 @@ def test_of_many_who_put_at_once_each_comes_whole(tmp_path) -> None:
         value = store.get(("a",), "k").value
         assert value["one"] == value["two"]
         assert len(store.search(("a",), limit=100)) == 21
+        store.put(("a",), "tea", {"text": "绿茶 \ud800\u0000"}, index=["text"])
+        assert store.search(("a",), query="绿茶", limit=1)[0].key == "tea"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import regex as patterns
 
@@ -129,7 +131,7 @@ class Keeper:
         *,
         by: Principal,
         path: str,
-        content: str | bytes,
+        content: str | bytes | Mapping[str, Any],
         expected: int = 0,
         read_only: bool | None = None,
     ) -> MemoryFile:
@@ -325,9 +327,21 @@ def _check_numbers(**numbers: int | None) -> None:
             raise InvalidInput(f"{name} is {number!r}; it must be a whole number from 0 on")
 
 
-def _bytes(content: str | bytes) -> bytes:
+def _json(content: Mapping[str, Any]) -> bytes:
+    """One line, so that of two that are written at once none is merged into the other."""
+    try:
+        return json.dumps(content, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # a lone surrogate, which only an escape can write
+        return json.dumps(content).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"the content is not JSON: {error}") from None
+
+
+def _bytes(content: str | bytes | Mapping[str, Any]) -> bytes:
     if isinstance(content, (bytes, bytearray, memoryview)):
         return bytes(content)
+    if isinstance(content, Mapping):
+        return _json(content)
     if not isinstance(content, str):
         raise InvalidInput(f"a file's content must be text or bytes, not {type(content).__name__}")
     try:

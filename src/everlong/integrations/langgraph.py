@@ -13,7 +13,7 @@ from anyio import to_thread
 
 from everlong.errors import Conflict, InvalidInput, MissingExtra, NotFound
 from everlong.records import Passage, Principal, Query, Scope
-from everlong.text import safe_name
+from everlong.text import clean, from_safe_name, safe_name
 
 try:
     from langgraph.store.base import (
@@ -245,10 +245,10 @@ class _Shelf:
         if op.ttl is not None:
             told |= {"ttl": op.ttl, "expires_at": (now + timedelta(minutes=op.ttl)).isoformat()}
         path = _path(op.namespace, op.key)
-        self._write(path, _json(told))
+        self._write(path, told)
         if isinstance(fields, list):
             texts = [text for field in fields for text in get_text_at_path(value, field)]
-            self._write(_searched(path), "\n\n".join(texts))
+            self._write(_searched(path), clean("\n\n".join(texts)))
         else:
             self._remove(_searched(path))
 
@@ -271,7 +271,7 @@ class _Shelf:
             return
         told = json.loads(self._files.read(item.path).content) | {"expires_at": end.isoformat()}
         with suppress(Conflict):  # someone put or renewed it meanwhile, which gave it its time
-            self._files.write(item.path, _json(told), expected=item.version)
+            self._files.write(item.path, told, expected=item.version)
 
     def scores(self, query: str, items: list[_Kept], wanted: int) -> dict[str, float]:
         """How well items answer ``query``, 0 to 1, by path: of those that it found and no others."""
@@ -285,7 +285,7 @@ class _Shelf:
                 best.setdefault(searched[hit.record.path], hit.score)
         return best
 
-    def _write(self, path: str, content: str) -> None:
+    def _write(self, path: str, content: str | Mapping[str, Any]) -> None:
         """Puts ``content`` over whatever is there. One line of text is never merged with another, so that of two who
         write at once one comes after the other, whole."""
         expected = self._version(path)
@@ -340,16 +340,17 @@ def _searched(path: str) -> str:
     return path.removesuffix(".json") + ".text"
 
 
-def _json(told: dict[str, Any]) -> str:
+def _names_of(path: str, told: Mapping[str, Any]) -> list[str]:
+    """Labels and key of the item at ``path``. What was shortened there is told by the file."""
+    parts = path.removeprefix(_ROOT).removesuffix(".json").split("/")
+    return [_label(part, name) for part, name in zip(parts, [*told["namespace"], told["key"]], strict=True)]
+
+
+def _label(part: str, told: str) -> str:
     try:
-        text = json.dumps(told, ensure_ascii=False)
-        text.encode()
-    except UnicodeEncodeError:  # a lone surrogate, which only an escape can write
-        return json.dumps(told)
-    except (TypeError, ValueError) as error:
-        msg = f"the value is not JSON: {error}"
-        raise InvalidInput(msg) from None
-    return text
+        return from_safe_name(part)
+    except InvalidInput:
+        return told
 
 
 def _item(file: MemoryFile) -> _Kept | None:
@@ -358,11 +359,12 @@ def _item(file: MemoryFile) -> _Kept | None:
         told = json.loads(file.content)
         expires = told.get("expires_at")
         updated = datetime.fromisoformat(told["updated_at"])
+        *namespace, key = _names_of(file.path, told)
         return _Kept(
             path=file.path,
             version=file.version,
-            namespace=tuple(told["namespace"]),
-            key=told["key"],
+            namespace=tuple(namespace),
+            key=key,
             value=told["value"],
             created_at=min(file.created_at, updated),
             updated_at=updated,

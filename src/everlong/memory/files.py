@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from everlong.files.paths import check_path, kept_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from everlong.memory.scoped import ScopedMemory
     from everlong.records import FileInfo, FileLines, FileMatches, MemoryFile
@@ -73,11 +73,20 @@ class Files:
         grep = partial(self._keeper.grep, self._scope)
         return self._run("files", grep, pattern=pattern, glob=glob, prefix=prefix, regex=regex, limit=limit)
 
-    def write(self, path: str, content: str | bytes, *, expected: int = 0, read_only: bool | None = None) -> MemoryFile:
+    def write(
+        self,
+        path: str,
+        content: str | bytes | Mapping[str, Any],
+        *,
+        expected: int = 0,
+        read_only: bool | None = None,
+    ) -> MemoryFile:
         """Writes a file over its version ``expected`` (0: a new file). If others wrote since, and elsewhere in the
-        text, both changes are kept. ``read_only`` lets or forbids others than operators to change it.
+        text, both changes are kept. ``read_only`` lets or forbids others than operators to change it. A mapping is
+        written as one line of JSON; secrets are taken out of its values one by one, so that it stays JSON.
 
         Raises:
+            InvalidInput: the content holds a lone surrogate, or a value that is no JSON.
             Conflict: others changed the same lines since, or the file exists (or is gone) already; nothing was changed.
             TooLarge: over the setting ``max_file_bytes`` (1 MiB) or ``max_files`` (1,000 at one scope).
         """
