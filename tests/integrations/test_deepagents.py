@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -407,3 +408,37 @@ def test_what_one_host_learned_every_other_host_recalls(memory: Memory) -> None:
         agent = deep(memory, model, middleware=[EverlongMiddleware(memory, capture=False, tools=("recall_memory",))])
         other = say(agent, question, user="bob", session=f"bob about {learned}")["messages"][-2].text
         assert told[learned] not in other, learned
+
+
+def test_deep_agents_own_store_backend_runs_over_our_store(memory: Memory) -> None:
+    """What the documentation shows with ``StoreBackend`` holds with the store of a memory, a namespace for each user."""
+    store = EverlongStore(memory, namespace_scope=lambda ns: Scope(org="acme", user=ns[1]))
+    backend = StoreBackend(namespace=lambda rt: ("users", rt.context.user_id))
+    note = "喜欢茶 likes tea"
+    model = Scripted(answers=[calls("write_file", file_path="/memories/AGENTS.md", content=note), "ok", "ok", "ok"])
+    agent = deep(memory, model, backend=backend, store=store, memory=["/memories/AGENTS.md"])
+    say(agent, "Remember")
+    say(agent, "Hello", session="thursday")
+    say(agent, "Hello", user="bob", session="friday")
+    assert note in system_text(model.seen[2])
+    assert note not in system_text(model.seen[3])
+    assert store.search(("users", "ann"), query="茶 tea")[0].value["content"] == note
+
+
+def test_edits_of_several_agents_at_once_all_hold(tmp_path) -> None:
+    with open_memory(f"sqlite:///{tmp_path / 'm.db'}", embedder="none", worker="none") as memory:
+        backends = [EverlongBackend(memory, scope=Scope(agent=f"a{n}", user="ann")) for n in range(4)]
+        backends[0].write("/memories/a.md", "\n".join(f"第{n}行 old" for n in range(20)))
+
+        def edit(number: int) -> Any:
+            return backends[number % 4].edit("/memories/a.md", f"第{number}行 old", f"第{number}行 new").error
+
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(edit, range(20))) == [None] * 20
+        file = memory.at(Scope(user="ann")).files.read("/memories/a.md")
+        assert file.content.decode().split("\n") == [f"第{n}行 new" for n in range(20)]
+        assert file.version == 21
+        with ThreadPoolExecutor(4) as pool:
+            done = list(pool.map(lambda n: backends[n % 4].write("/memories/a.md", f"all {n}").error, range(12)))
+        assert done == [None] * 12
+        assert backends[0].read("/memories/a.md").file_data["content"].startswith("all ")
