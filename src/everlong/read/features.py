@@ -103,13 +103,13 @@ def owners(corpus: Corpus, weights: Weights) -> list[str]:
 
 def neighbours(strength: Floats, corpus: Corpus, weights: Weights) -> Floats:
     """What each turn takes from the two on either side of it in its conversation, more from one before that asks. One that matches
-    less than most lends nothing: it would speak against turns only for standing between others."""
+    less than most lends nothing: it would speak against turns only for standing between others. What lies a day apart answers nothing."""
     order = np.argsort(corpus.session, kind="stable")
     ranked, named = np.maximum(strength[order], 0), corpus.session[order]
-    taken = np.zeros(len(strength))
+    taken, told = np.zeros(len(strength)), corpus.created[order]
     before = (weights.before + weights.answers * corpus.question[order], weights.second_before)
     for step, (back, ahead) in enumerate(zip(before, (weights.after, weights.second_after), strict=True), 1):
-        same = named[step:] == named[:-step]
+        same = (named[step:] == named[:-step]) & (np.abs(told[step:] - told[:-step]) < _DAY)
         lent = back * ranked
         taken[step:] += np.where(same, lent[:-step], 0)
         taken[:-step] += ahead * np.where(same, ranked[step:], 0)

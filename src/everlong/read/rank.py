@@ -75,6 +75,7 @@ def rank_messages(
         "neighbours": beside,
         "conversation": features.conversation(corpus, base + beside, question.terms, allowed, weights),
         "speaker": features.speaker_boost(corpus, question.text, weights),
+        "about": features.about_boost(corpus, () if features.spoken_names(corpus) else question.people, weights),
         "turn": features.turn_prior(corpus, weights),
         "time": features.time_told(corpus, asked=question.asks_time, weights=weights),
         "date": features.date_boost(corpus.created, question.days, weights.on_date),

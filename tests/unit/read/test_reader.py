@@ -261,3 +261,14 @@ def test_a_chinese_fact_that_shares_no_character_needs_more_meaning(question: st
     desk = Desk(TableEmbedder({question: [1.0, 0.0], fact: [0.5, 0.75**0.5]}, 2))
     desk.know(fact)
     assert desk.found(question) == ([fact] if found else [])
+
+
+def test_what_was_said_days_apart_in_one_session_lends_nothing() -> None:
+    desk = Desk()
+    for days, line in ((9, "Nice weather."), (6, "Which gym do you go to?"), (3, "The one on Elm Street.")):
+        desk.say(line, days=days)
+    parts = {hit.text: hit.parts["neighbours"] for hit in desk.ask("which gym?", min_score=0.0).hits}
+    assert set(parts.values()) == {0.0}
+    desk.say("The blue one.", days=5.9)
+    parts = {hit.text: hit.parts["neighbours"] for hit in desk.ask("which gym?", min_score=0.0).hits}
+    assert parts["The blue one."] > 0
