@@ -388,7 +388,7 @@ def test_what_one_host_learned_every_other_host_recalls(memory: Memory) -> None:
     }
     first = create_agent(Scripted(), middleware=[EverlongMiddleware(memory)], context_schema=Who)
     first.invoke({"messages": [("user", told["langchain"])]}, {"configurable": {"thread_id": "m"}}, context=Who("ann"))
-    store = EverlongStore(memory, namespace_scope=lambda ns: Scope(org="acme", user=ns[1]))
+    store = EverlongStore(memory, namespace_scope=lambda ns: Scope(org="acme", user=ns[1]), recalled="memory")
     store.put(("users", "ann"), "dog", {"text": told["store"]})
     EverlongBackend(memory, scope=ann).write("/memories/AGENTS.md", told["file"])
     flow = DocumentCalls(memory, MemoryConfig(org="acme"))
@@ -400,6 +400,9 @@ def test_what_one_host_learned_every_other_host_recalls(memory: Memory) -> None:
 
     asked = {"langchain": "violin 小提琴", "store": "dog 豆豆", "file": "Leipzig 莱比锡", "deerflow": "stamps 邮票"}
     for learned, question in asked.items():
+        known = store.search(("users", "ann", "memory"), query=question)
+        assert any(told[learned] in item.value["text"] for item in known), learned
+        assert store.search(("users", "bob", "memory"), query=question) == []
         model = Scripted(answers=[calls("recall_memory", query=question), "ok"])
         agent = deep(memory, model, middleware=[EverlongMiddleware(memory, capture=False, tools=("recall_memory",))])
         found = say(agent, question, session=f"about {learned}")["messages"][-2].text

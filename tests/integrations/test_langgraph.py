@@ -412,6 +412,25 @@ def test_items_have_versions_and_rights(memory: Memory) -> None:
             store.put(("shop",), "k", {})
 
 
+def test_what_memory_knows_is_searched_like_items(memory: Memory) -> None:
+    store = EverlongStore(memory, namespace_scope=by_user, recalled="memory")
+    ann = memory.at(Scope(org="acme", user="ann"))
+    ann.remember("Ann plays the violin 小提琴")
+    ann.files.write("/memories/music.md", "The violin is a Guarneri.")
+    where = ("users", "ann", "memory")
+    found = store.search(where, query="violin")
+    assert {item.value["kind"] for item in found} == {"fact", "file"}
+    assert [item.score for item in found] == sorted((item.score for item in found), reverse=True)
+    (fact,) = store.search(where, query="小提琴", filter={"kind": "fact"})
+    assert (fact.namespace, fact.value["text"]) == (where, "Ann plays the violin 小提琴")
+    assert store.search(where, query="violin", limit=1, offset=1) == [found[1]]
+    assert store.search(where) == store.search(where, query=" ") == []
+    assert store.search(("users", "bob", "memory"), query="violin") == []
+    with pytest.raises(InvalidInput, match="nothing is put there"):
+        store.put(where, "k", {})
+    store.put(("users", "ann", "memory", "own"), "k", {})
+
+
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
 def test_of_many_who_put_at_once_each_comes_whole(database: str, tmp_path, request: pytest.FixtureRequest) -> None:
     url = f"sqlite:///{tmp_path / 'm.db'}"

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from langgraph.store.base import Op, Result
 
     from everlong.memory import Memory, ScopedMemory
-    from everlong.records import MemoryFile
+    from everlong.records import Kind, MemoryFile
 
     _Fields = list[str] | Literal[False] | None
 
@@ -72,6 +72,9 @@ class EverlongStore(BaseStore):
             ``lambda ns: Scope(user=ns[1]) if ns[:1] == ("users",) and len(ns) > 1 else Scope(org="langgraph")``. It gets
             prefixes too; a search looks at the scope of its prefix only, so that nobody's items are found from
             elsewhere, and erasing a user erases their items.
+        recalled: a label, such as ``"memory"``: a search with a query below a namespace that ends in it recalls what the
+            memory knows at that scope, whichever host it came through: facts, turns and files, each as ``{"kind": …,
+            "text": …}``. Nothing can be put there.
         by: who acts. Default: at a user's scope that user, elsewhere an operator.
         index: of it, ``fields`` counts: the paths that are searched in items whose ``put`` names none.
         ttl: LangGraph's settings, in minutes; ``sweep_interval_minutes`` makes calls sweep the scopes they touch.
@@ -85,12 +88,13 @@ class EverlongStore(BaseStore):
         *,
         scope: Scope | None = None,
         namespace_scope: Callable[[tuple[str, ...]], Scope] | None = None,
+        recalled: str = "",
         by: Principal | None = None,
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
     ) -> None:
         shared = Scope(org="langgraph") if scope is None else scope
-        self._memory, self._by = memory, by
+        self._memory, self._by, self._recalled = memory, by, recalled
         self._scope_of = namespace_scope or (lambda _: shared)
         self._fields = (index or {}).get("fields") or None
         self.ttl_config = ttl
@@ -101,7 +105,7 @@ class EverlongStore(BaseStore):
 
         Raises:
             InvalidNamespaceError: a label is empty, not text, or holds a period.
-            InvalidInput: a value is no JSON. ValueError: a filter has an unknown operator.
+            InvalidInput: a value is no JSON, or nothing can be put there. ValueError: a filter has an unknown operator.
             AccessDenied: the policy forbids it. TooLarge: over ``max_file_bytes`` or ``max_files``.
         """
         asked = list(ops)
@@ -155,6 +159,9 @@ class EverlongStore(BaseStore):
         return Item(**found.told())
 
     def _put(self, op: PutOp) -> None:
+        if self._is_recalled(op.namespace):
+            msg = f"namespace {op.namespace} shows what memory knows; nothing is put there"
+            raise InvalidInput(msg)
         shelf = self._shelf(op.namespace)
         if op.value is None:
             shelf.delete(op.namespace, op.key)
@@ -164,6 +171,8 @@ class EverlongStore(BaseStore):
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
         shelf = self._shelf(op.namespace_prefix)
+        if self._is_recalled(op.namespace_prefix):
+            return shelf.recalled(op)
         found = [item for item in shelf.items(op.namespace_prefix) if not shelf.drop_expired(item)]
         found = [item for item in found if _meets_all(item.value, op.filter or {})]
         found.sort(key=lambda item: item.updated_at, reverse=True)
@@ -173,6 +182,9 @@ class EverlongStore(BaseStore):
         for item in page if op.refresh_ttl else ():
             shelf.renew(item)
         return [SearchItem(**item.told(), score=scores.get(item.path)) for item in page]
+
+    def _is_recalled(self, namespace: tuple[str, ...]) -> bool:
+        return bool(self._recalled) and namespace[-1:] == (self._recalled,)
 
     def _list_namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
         conditions = op.match_conditions or ()
@@ -284,6 +296,16 @@ class _Shelf:
             if isinstance(hit.record, Passage):
                 best.setdefault(searched[hit.record.path], hit.score)
         return best
+
+    def recalled(self, op: SearchOp) -> list[SearchItem]:
+        """What memory knows about the query."""
+        if not op.query or not op.query.strip():
+            return []
+        kinds: tuple[Kind, ...] = ("fact", "message", "file")
+        hits = self._scoped.recall(Query(text=op.query, kinds=kinds, limit=op.offset + op.limit)).hits
+        told = [(hit, {"kind": hit.kind, "text": hit.text}) for hit in hits]
+        page = [(hit, value) for hit, value in told if _meets_all(value, op.filter or {})][op.offset :][: op.limit]
+        return [SearchItem(op.namespace_prefix, hit.id, value, hit.at, hit.at, hit.score) for hit, value in page]
 
     def _write(self, path: str, content: str | Mapping[str, Any]) -> None:
         """Puts ``content`` over whatever is there. One line of text is never merged with another, so that of two who
