@@ -61,7 +61,7 @@ def fused(bm25: Floats, cosine: Floats, allowed: Bools, *, lexical: float, pool:
     words = _z(bm25, listed_words, union)
     meaning = _z(cosine, listed_meaning, union)
     if not listed_meaning.any():  # nothing else tells the weakest match from the rows without any
-        return np.where(listed_words, words, words.min() - 1)
+        return np.where(listed_words, words - words.min() + 1, 0.0)
     if not listed_words.any():
         return meaning
     return lexical * words + (1 - lexical) * meaning
