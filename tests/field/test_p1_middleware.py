@@ -22,15 +22,16 @@ from tests.integrations.scripted import Scripted, system_text
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 2_000_000}}
 CALL = {"name": "look", "args": {"q": "x"}, "id": "1"}
 ASKED = "What about green tea 绿茶?"
+# What the state holds when the run begins, and what of it is new: what stands before the last answer was kept before.
 CASES: dict[str, tuple[list[Any], list[str]]] = {
     "blocks": ([HumanMessage([{"type": "text", "text": ASKED}])], [ASKED]),
     "image beside": ([HumanMessage([IMAGE, {"type": "text", "text": ASKED}])], [ASKED]),
-    "image alone": ([HumanMessage(ASKED), AIMessage("Yes."), HumanMessage([IMAGE])], [ASKED, "Yes."]),
+    "image alone": ([HumanMessage(ASKED), AIMessage("Yes."), HumanMessage([IMAGE])], []),
     "strings": ([HumanMessage([ASKED, "and cake"])], [f"{ASKED}\nand cake"]),
     "dict": ([{"role": "user", "content": ASKED}], [ASKED]),
     "dict of blocks": ([{"role": "user", "content": [{"type": "text", "text": ASKED}, IMAGE]}], [ASKED]),
     "pair": ([("user", ASKED)], [ASKED]),
-    "empty": ([HumanMessage(ASKED), AIMessage("Yes."), HumanMessage("")], [ASKED, "Yes."]),
+    "empty": ([HumanMessage(ASKED), AIMessage("Yes."), HumanMessage("")], []),
     "tool last": (
         [HumanMessage(ASKED), AIMessage("", tool_calls=[CALL]), ToolMessage([{"type": "text", "text": "rows"}], tool_call_id="1")],
         [ASKED],
@@ -38,7 +39,7 @@ CASES: dict[str, tuple[list[Any], list[str]]] = {
     "thinking": (
         [HumanMessage(ASKED), AIMessage([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Yes."}]),
          HumanMessage([{"type": "text", "text": "绿茶 tea?"}])],
-        [ASKED, "Yes.", "绿茶 tea?"],
+        ["绿茶 tea?"],
     ),
 }  # fmt: skip
 
@@ -69,8 +70,7 @@ def test_any_shape_of_content_is_understood(memory: Memory, case: str, asynchron
     prompt = system_text(model.seen[0])
     assert "Ann loves green tea 绿茶" in prompt
     said = [m.content for m in memory.at(Scope(user="ann", session="t")).messages()]
-    assert [text for text in said if text in kept] == [text for text in kept if text in said]
-    assert kept[-1] in said or kept[-1] == "Yes."
+    assert said == [*kept, "Fine, thanks for asking."]
     trace = memory.at(Scope(user="ann")).recall("tea", trace=True).trace
     for text in [prompt, *said, trace.query.text]:
         assert "AAAA" not in text
