@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
     from datetime import datetime
 
@@ -412,6 +412,23 @@ class Transaction(Protocol):
         """Deletes for good everything kept at ``scope`` or within it, of every kind, journal and jobs included;
         rows deleted by kind. A scope with a session removes that conversation, the facts learned in it with their
         journal and proposals, and its quotes from the evidence of facts learned elsewhere (which get a new version)."""
+        ...
+
+    def forget(
+        self,
+        scope: Scope,
+        *,
+        facts: Sequence[Fact] = (),
+        messages: Sequence[Message] = (),
+        about: Callable[[str], bool] = lambda _: False,
+    ) -> dict[str, int]:
+        """Takes single records out for good; how many by kind.
+
+        Of ``facts`` no version, vector or proposal is left. ``messages`` lose their words; the turn stays, with the text
+        ``[forgotten]`` and the signal ``forgotten``, so that a conversation that is sent again is known again. Whatever
+        else within ``scope.home`` holds a text that is ``about`` it goes too: quotes in the evidence of other facts (which
+        get a new version), earlier versions of facts and profiles, proposals; journal entries and extraction records
+        stay without their words. Present profiles and memory files are not touched. Work in flight cannot land."""
         ...
 
 

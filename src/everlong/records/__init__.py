@@ -43,6 +43,7 @@ from everlong.records.files import (
     SyncAction,
     SyncStep,
 )
+from everlong.records.forgetting import Forgotten, Mention, MentionKind, Receipt, Topic, TopicForgotten
 from everlong.records.kept import (
     CATEGORIES,
     SECTIONS,
@@ -93,11 +94,14 @@ __all__ = [
     "FileLines",
     "FileMatch",
     "FileMatches",
+    "Forgotten",
     "Hit",
     "Job",
     "JobState",
     "Kind",
     "MemoryFile",
+    "Mention",
+    "MentionKind",
     "Message",
     "MessageRole",
     "Omitted",
@@ -111,6 +115,7 @@ __all__ = [
     "ProposalKind",
     "Query",
     "Recall",
+    "Receipt",
     "Remembered",
     "Removal",
     "Role",
@@ -122,6 +127,8 @@ __all__ = [
     "Skipped",
     "SyncAction",
     "SyncStep",
+    "Topic",
+    "TopicForgotten",
     "Trace",
     "Usage",
 ]

@@ -13,6 +13,7 @@ from everlong.store.erase import erase
 from everlong.store.extractions import Extractions
 from everlong.store.facts import Facts
 from everlong.store.files import Files
+from everlong.store.forget import forget
 from everlong.store.index import Index
 from everlong.store.jobs import Jobs
 from everlong.store.journal import Journal
@@ -24,7 +25,7 @@ from everlong.store.sessions import Sessions
 from everlong.store.sql import Compiler, Work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from everlong.protocols import (
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
         ProposalShelf,
         SessionShelf,
     )
-    from everlong.records import Scope
+    from everlong.records import Fact, Message, Scope
 
 
 class Driver(Protocol):
@@ -103,6 +104,17 @@ class Unit:
     def erase(self, scope: Scope) -> dict[str, int]:
         self._scrub()
         return erase(self._work, scope, self._new_id)
+
+    def forget(
+        self,
+        scope: Scope,
+        *,
+        facts: Sequence[Fact] = (),
+        messages: Sequence[Message] = (),
+        about: Callable[[str], bool] = lambda _: False,
+    ) -> dict[str, int]:
+        self._scrub()
+        return forget(self._work, scope, self._new_id, facts=facts, messages=messages, about=about)
 
     def _note(self) -> None:
         self.brought_work = True
