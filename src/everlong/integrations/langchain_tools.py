@@ -101,17 +101,12 @@ def with_approval(
         return call(scoped)
     except ApprovalRequired as required:
         answer = interrupt({"action": action, "arguments": dict(arguments), "reason": required.reason})
-        if not (isinstance(answer, dict) and answer.get("by")):
+        if not (required.proposal_id and isinstance(answer, dict) and answer.get("by")):
             raise
-        person = Principal(id=str(answer["by"]), role="operator")
-        approved = answer.get("approved") is True
-        if not required.proposal_id:  # such a call cannot wait in an inbox; it is here to be made at once
-            if approved:
-                return call(scoped.approved_at(scoped.scope, scoped.by, by=person))
-            raise
-        if approved:
-            return cast("T", judge(person).inbox.approve(required.proposal_id))
-        judge(person).inbox.reject(required.proposal_id)
+        inbox = judge(Principal(id=str(answer["by"]), role="operator")).inbox
+        if answer.get("approved") is True:
+            return cast("T", inbox.approve(required.proposal_id))
+        inbox.reject(required.proposal_id)
         raise
 
 

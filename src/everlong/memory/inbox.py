@@ -23,6 +23,8 @@ _CALLS: Final[Mapping[str, Callable[[ScopedMemory, dict[str, Any]], Any]]] = {
     "update_profile": lambda memory, given: memory.update_profile(**given),
     "erase": lambda memory, _: memory.erase(),
     "write_file": lambda memory, given: memory.files.write(**given),
+    "edit_file": lambda memory, given: memory.files.edit(**given),
+    "delete_file": lambda memory, given: memory.files.delete(**given),
 }
 """How a call that waited is made again."""
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["REPEATABLE", "Reviewer"]
 
-REPEATABLE: Final = frozenset({"remember", "revise", "forget", "update_profile", "erase", "write_file"})
+REPEATABLE: Final = frozenset(
+    {"remember", "revise", "forget", "update_profile", "erase", "write_file", "edit_file", "delete_file"}
+)
 """Calls that can wait for a person: their arguments are plain values."""
 
 
