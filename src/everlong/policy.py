@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from everlong.errors import AccessDenied, ApprovalRequired, NotFound
-from everlong.protocols import Decision, Request
+from everlong.protocols import Decision, Narrowing, Request, Rights, reading_with
 from everlong.records import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from everlong.protocols import Call, Middleware, Policy, Store
-    from everlong.records import Principal
+    from everlong.records import Fact, Principal, Scope
 
 __all__ = ["DEFAULTS", "READS", "Rule", "Rules", "guard"]
 
@@ -23,6 +24,15 @@ READS: Final = frozenset(
     | {"files", "file", "jobs", "proposals", "extractions", "extraction", "skills"}
 )
 """Actions that change nothing."""
+
+_SHOWN: Final = frozenset(
+    {"recall", "context", "facts", "fact", "history", "profile", "messages", "sessions", "files", "file", "skills"}
+)
+"""Reads that show records themselves, of which what is hidden can be left out."""
+
+_MIXED: Final = frozenset({"proposals", "extractions", "extraction", "export"})
+_MIXED_WIDELY: Final = frozenset({"explain", "journal"})
+"""Reads that quote records within the scope; traces, which the journal holds too, quote all that the scope sees."""
 
 _GROUPS: Final[Mapping[str, frozenset[str]]] = {
     "read": READS,
@@ -63,14 +73,30 @@ class Rule:
 
     def matches(self, request: Request) -> bool:
         """Whether this rule has something to say about ``request``."""
-        return self._is_about(request.by) and self._is_at(request) and self._is_of(request)
+        return self.is_about(request.by) and self._is_at(request) and self._is_of(request)
 
-    def _is_about(self, by: Principal) -> bool:
+    def is_about(self, by: Principal) -> bool:
+        """Whether this rule is one on ``by``."""
         return (
             (not self.roles or by.role in self.roles)
             and (not self.ids or by.id in self.ids)
             and (not self.groups or not set(self.groups).isdisjoint(by.groups))
         )
+
+    def is_on(self, action: str) -> bool:
+        """Whether this rule is one on ``action``."""
+        return not self.actions or action in self.actions or _group(action) in self.actions
+
+    def is_final(self, actions: Collection[str]) -> bool:
+        """Whether no rule after this one has a say on any of ``actions``."""
+        narrow = self.kinds or self.categories or self.paths
+        wide = not narrow and (self.org, self.agent, self.user) == (None, None, None)
+        return wide and all(map(self.is_on, actions))
+
+    def may_reach(self, by: Principal, scope: Scope, *, wider: bool) -> bool:
+        """Whether some place within ``scope`` (with ``wider``, or one that it sees) is one of this rule's."""
+        pairs = ((self.org, scope.org), (self.agent, scope.agent), (self.user, scope.user))
+        return all(not part or (wider and not wanted) or _part(wanted, part, by) for wanted, part in pairs)
 
     def _is_at(self, request: Request) -> bool:
         scope = request.scope
@@ -79,7 +105,7 @@ class Rule:
 
     def _is_of(self, request: Request) -> bool:
         return (
-            (not self.actions or request.action in self.actions or _group(request.action) in self.actions)
+            self.is_on(request.action)
             and (not self.kinds or request.kind in self.kinds)
             and (not self.categories or any(fnmatchcase(request.category, p) for p in self.categories))
             and (not self.paths or any(fnmatchcase(request.path, p) for p in self.paths))
@@ -139,6 +165,37 @@ class Rules:
         closed = Rule(effect="deny", reason="no rule allows it")
         return next((rule for rule in self.all if rule.matches(request)), closed)
 
+    def rights(self, by: Principal, action: str) -> Rights | None:
+        """What your own rules hide from ``by`` of all that a scope sees: what a rule denies, or asks a person for, is not
+        read at all. The defaults hide nothing."""
+        rules = self._own_about(by, {action})
+        if all(rule.effect == "allow" for rule in rules):
+            return None
+
+        @cache
+        def judge(kind: str, scope: Scope, name: str) -> bool:
+            names = {"category": name if kind == "fact" else "", "path": name if kind == "file" else ""}
+            request = Request(by=by, action=action, scope=scope, kind=kind, **names)
+            return next((rule.effect == "allow" for rule in rules if rule.matches(request)), True)
+
+        named = {"fact": any(rule.categories for rule in rules), "file": any(rule.paths for rule in rules)}
+        return Rights(key=(by, action), named=frozenset(kind for kind, told in named.items() if told), judge=judge)
+
+    def hides_within(self, by: Principal, scope: Scope, *, wider: bool) -> bool:
+        """Whether a rule of your own may hide a record within ``scope`` (with ``wider``, or seen from it)."""
+        rules = self._own_about(by, _SHOWN)
+        return any(rule.effect != "allow" and rule.may_reach(by, scope, wider=wider) for rule in rules)
+
+    def _own_about(self, by: Principal, actions: Collection[str]) -> list[Rule]:
+        """Your own rules on one of ``actions`` of ``by``, up to the first that leaves nothing to those after it."""
+        found: list[Rule] = []
+        for rule in self._own:
+            if rule.is_about(by) and any(rule.is_on(action) for action in actions):
+                found.append(rule)
+                if rule.is_final(actions):
+                    break
+        return found
+
     def decide(self, request: Request) -> Decision:
         """Allows, denies, or asks for a person; every answer says why."""
         rule = self.match(request)
@@ -160,8 +217,28 @@ def request_of(call: Call, category: str = "") -> Request:
     )
 
 
+def _check_mixed(call: Call, narrowing: Narrowing) -> None:
+    """Refuses to show records that may quote what is hidden from who asks: nobody could take it out of them."""
+    wider = call.action in _MIXED_WIDELY
+    if (wider or call.action in _MIXED) and narrowing.hides_within(call.by, call.scope, wider=wider):
+        raise AccessDenied(call.action, call.scope, "part of the memory that this may show is hidden from who asks")
+
+
+def _check_changed(call: Call, narrowing: Narrowing, fact: Fact | None) -> None:
+    """Refuses to change what may not be read: the answer would show it."""
+    kind = _KINDS.get(call.action, "")
+    rights = narrowing.rights(call.by, kind) if kind in {"fact", "profile", "file"} else None
+    if rights is None:
+        return
+    if fact and not rights.sees("fact", fact.scope, fact.category):
+        raise NotFound(f"no fact {fact.id} is visible from {call.scope}")
+    path = str(call.arguments.get("path") or "")
+    if kind != "fact" and not rights.sees(kind, call.scope, path):
+        raise AccessDenied(call.action, call.scope, "what may not be read cannot be changed")
+
+
 def guard(policy: Policy, store: Store, hold: Callable[[Call, str], str]) -> Middleware:
-    """A middleware that lets a call through only if ``policy`` allows it.
+    """A middleware that lets a call through only if ``policy`` allows it, and lets it read only what it may.
 
     A change of a fact is judged by the category that the fact has, and by the one that it gets. What needs a person
     is put into the review inbox by ``hold``, which returns the proposal's id, or nothing when such a call cannot wait.
@@ -170,28 +247,35 @@ def guard(policy: Policy, store: Store, hold: Callable[[Call, str], str]) -> Mid
         AccessDenied: the policy says no.
         ApprovalRequired: the policy wants a person to look first.
     """
+    narrowing = policy if isinstance(policy, Narrowing) else None
 
     def skin(call: Call, handler: Callable[[Call], Any]) -> Any:
         decisions = [policy.decide(request_of(call))]
-        present = _category_of(call, store)
-        if present:
-            decisions.append(policy.decide(request_of(call, present)))
+        fact = _fact_of(call, store)
+        if fact and not (narrowing and call.action in READS):  # there, what is hidden is not found
+            decisions.append(policy.decide(request_of(call, fact.category)))
         strictest = min(decisions, key=lambda decision: ("deny", "ask", "allow").index(decision.effect))
         if strictest.effect == "deny":
             raise AccessDenied(call.action, call.scope, strictest.reason)
         if strictest.effect == "ask" and not call.approved_by:
             raise ApprovalRequired(call.action, call.scope, strictest.reason, hold(call, strictest.reason))
-        return handler(call)
+        rights = narrowing.rights(call.by, call.action) if narrowing and call.action in READS else None
+        if narrowing:
+            _check_mixed(call, narrowing)
+            if call.action not in READS:
+                _check_changed(call, narrowing, fact)
+        with reading_with(rights):
+            return handler(call)
 
     return skin
 
 
-def _category_of(call: Call, store: Store) -> str:
+def _fact_of(call: Call, store: Store) -> Fact | None:
     fact_id = call.arguments.get("fact_id")
     if not isinstance(fact_id, str):
-        return ""
+        return None
     with store.read() as tx:
         try:
-            return tx.facts.get(call.scope, fact_id).category
+            return tx.facts.get(call.scope, fact_id)
         except NotFound:
-            return ""
+            return None

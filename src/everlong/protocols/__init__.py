@@ -20,7 +20,8 @@ from everlong.protocols.models import (
     NewId,
     TokenCounter,
 )
-from everlong.protocols.onion import Call, Decision, Middleware, Policy, Request
+from everlong.protocols.onion import Call, Decision, Middleware, Narrowing, Policy, Request
+from everlong.protocols.rights import Rights, present_rights, reading_with
 from everlong.protocols.search import Corpus, Index
 from everlong.protocols.store import (
     Backlog,
@@ -64,6 +65,7 @@ __all__ = [
     "JournalShelf",
     "MessageShelf",
     "Middleware",
+    "Narrowing",
     "NewId",
     "PassageShelf",
     "Policy",
@@ -71,8 +73,11 @@ __all__ = [
     "ProposalShelf",
     "Request",
     "Revision",
+    "Rights",
     "SessionShelf",
     "Store",
     "TokenCounter",
     "Transaction",
+    "present_rights",
+    "reading_with",
 ]

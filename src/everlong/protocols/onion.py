@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from everlong.protocols.rights import Rights
     from everlong.records import Principal, Scope
 
 
@@ -33,7 +34,22 @@ class Request:
 
 
 class Policy(Protocol):
+    """Judges each call. One that also has :meth:`Narrowing.rights` decides what a call that may run gets to read."""
+
     def decide(self, request: Request) -> Decision: ...
+
+
+@runtime_checkable
+class Narrowing(Protocol):
+    """What a policy may offer beside decisions."""
+
+    def rights(self, by: Principal, action: str) -> Rights | None:
+        """What ``by`` may read with ``action`` of all that a scope sees; ``None`` when nothing is hidden."""
+        ...
+
+    def hides_within(self, by: Principal, scope: Scope, *, wider: bool) -> bool:
+        """Whether some record within ``scope`` (with ``wider``, or seen from it) may be hidden from ``by``."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

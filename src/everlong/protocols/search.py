@@ -20,6 +20,8 @@ class Corpus(Protocol):
     (bucket by bucket widest first, by position or creation inside it), equal on every store."""
 
     size: int
+    readable: NDArray[np.bool_] | None
+    """Rows that the call may read; ``None``: all."""
     ids: Sequence[str]
     session: NDArray[np.int32]
     """Ordinal of the conversation each row belongs to; names in ``sessions``."""

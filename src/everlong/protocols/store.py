@@ -443,7 +443,10 @@ class Store(Protocol):
         """Where it is, without credentials."""
         ...
 
-    def read(self) -> AbstractContextManager[Transaction]: ...
+    def read(self) -> AbstractContextManager[Transaction]:
+        """Sees one state, and of it what the call that runs may read (:func:`~everlong.protocols.present_rights`):
+        what is hidden from it is neither given nor counted."""
+        ...
 
     def write(self) -> AbstractContextManager[Transaction]:
         """Commits at the end of the block, durably, or rolls back when the block raises."""

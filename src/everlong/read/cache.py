@@ -8,14 +8,17 @@ from datetime import timedelta
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from everlong.protocols import present_rights
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
     from datetime import datetime
 
     from everlong.protocols import Revision
     from everlong.records import Kind, Query, Recall, Scope
 
     Revisions = Mapping[tuple[Scope, Kind], Revision]
+    _Key = tuple[Scope, Query, Hashable]
 
 __all__ = ["Answers"]
 
@@ -40,7 +43,7 @@ class Answers:
     """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[Scope, Query], _Answer] = OrderedDict()
+        self._kept: OrderedDict[_Key, _Answer] = OrderedDict()
         self._lock = Lock()
 
     def get(self, scope: Scope, query: Query, revisions: Revisions, now: datetime) -> Recall | None:
@@ -48,7 +51,7 @@ class Answers:
         if not _hashable(query):
             return None
         with self._lock:
-            found = self._kept.get((scope, query))
+            found = self._kept.get(_key(scope, query))
         if found is None or found.revisions != revisions or not timedelta() <= now - found.at < _AGE:
             return None
         return found.recall
@@ -58,8 +61,9 @@ class Answers:
         if not _hashable(query):
             return
         with self._lock:
-            self._kept.pop((scope, query), None)
-            self._kept[scope, query] = _Answer(recall, revisions, now)
+            key = _key(scope, query)
+            self._kept.pop(key, None)
+            self._kept[key] = _Answer(recall, revisions, now)
             while len(self._kept) > _MOST:
                 self._kept.popitem(last=False)
 
@@ -68,6 +72,12 @@ class Answers:
         with self._lock:
             for key in [key for key in self._kept if scope.home.covers(key[0])]:
                 del self._kept[key]
+
+
+def _key(scope: Scope, query: Query) -> _Key:
+    """An answer serves only who may read the same."""
+    rights = present_rights()
+    return scope, query, rights and rights.key
 
 
 def _hashable(query: Query) -> bool:

@@ -171,7 +171,7 @@ def _check_operation(key: str, operator: object, operand: object) -> None:
 
 def allowed(corpus: Corpus, query: Query, kind: Kind, told: Sequence[Mapping[str, Any]] | None) -> NDArray[np.bool_]:
     """Rows that the question's filters let in. ``told`` is the metadata of every row, if there are conditions on it."""
-    rows = np.ones(corpus.size, bool)
+    rows = np.ones(corpus.size, bool) if corpus.readable is None else corpus.readable.copy()
     if query.sessions:
         rows &= _among(corpus.session, corpus.sessions, query.sessions)
     if query.exclude_sessions and kind == "message":
@@ -219,8 +219,9 @@ def _in_time(corpus: Corpus, query: Query) -> NDArray[np.bool_]:
 
 
 def _not_hidden(corpus: Corpus) -> NDArray[np.bool_]:
-    """Passages with text of the narrowest file of each path: it hides the wider ones."""
+    """Passages with text of the narrowest file of each path: it hides the wider ones. What may not be read hides none."""
+    readable = slice(None) if corpus.readable is None else corpus.readable
     narrowest = np.zeros(len(corpus.speakers), np.int32)
-    np.maximum.at(narrowest, corpus.speaker, corpus.place)
+    np.maximum.at(narrowest, corpus.speaker[readable], corpus.place[readable])
     shown: NDArray[np.bool_] = (corpus.place == narrowest[corpus.speaker]) & (corpus.length > 0)
     return shown

@@ -39,7 +39,7 @@ class Shelves:
             return None
         if kind == "fact" and self.query.as_of is not None:
             known = self._known_then()
-            return [known[name].metadata for name in corpus.ids]
+            return [known[name].metadata if name in known else {} for name in corpus.ids]
         return corpus.metadata
 
     def _known_then(self) -> dict[str, Fact]:

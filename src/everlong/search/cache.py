@@ -9,6 +9,9 @@ from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
+from everlong.protocols import present_rights
 from everlong.search.bucket import Bucket
 from everlong.search.corpus import BucketCorpus
 
@@ -16,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from everlong.protocols import Revision, Transaction
+    from numpy.typing import NDArray
+
+    from everlong.protocols import Revision, Rights, Transaction
     from everlong.records import Kind, Scope
 
     Key = tuple[Scope, Kind]
@@ -69,18 +74,26 @@ class BucketIndex:
             SchemaMismatch: stored vectors of this model have another width.
         """
         revisions = tx.index.revisions(scope, (kind,))
+        rights = present_rights()
         found: list[_Cached] = []
+        shown: list[NDArray[np.bool_]] = []
         for where in sorted(scope.covering(), key=_width):
+            if rights and not rights.opens(kind, where):
+                continue  # kept for those who may read it
             revision = revisions.get((where, kind))
             if revision is None:
                 self._drop((where, kind))
-            elif as_of is not None and kind == "fact":
+                continue
+            if as_of is not None and kind == "fact":
                 rows = tx.index.past(where, model=self.model, at=as_of)
                 found.append(_Cached(Bucket.build(rows, self.dimensions), revision, 0))
             else:
                 found.append(self._bucket(tx, (where, kind), revision, metadata=metadata))
+            if rights and kind in rights.named:
+                shown.append(_readable(found[-1].bucket, rights, kind, where))
         told = [each.metadata for each in found if each.metadata is not None]
-        return BucketCorpus([each.bucket for each in found], told if metadata and as_of is None else None)
+        readable = np.concatenate(shown) if shown else None
+        return BucketCorpus([each.bucket for each in found], told if metadata and as_of is None else None, readable)
 
     def forget(self, scope: Scope) -> None:
         """Drops every bucket that an erasure of ``scope`` may have touched: those kept at it or within it, and with a
@@ -138,6 +151,13 @@ def _metadata(tx: Transaction, key: Key, bucket: Bucket) -> tuple[list[Mapping[s
     rows = zip(bucket.columns["session"].tolist(), bucket.ids, strict=True)
     found = [told.get((sessions[session], identifier), _NOTHING) for session, identifier in rows]
     return found, 8 * len(found) + _TOLD * sum(map(len, told.values()))
+
+
+def _readable(bucket: Bucket, rights: Rights, kind: Kind, where: Scope) -> NDArray[np.bool_]:
+    """Rows of a bucket that may be read: of facts the category decides, of files the path."""
+    column = "category" if kind == "fact" else "speaker"
+    seen = [ordinal for ordinal, name in enumerate(bucket.names[column]) if rights.sees(kind, where, name)]
+    return np.isin(bucket.columns[column], seen)
 
 
 def _width(scope: Scope) -> int:

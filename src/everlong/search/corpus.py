@@ -60,8 +60,12 @@ class BucketCorpus:
     metadata: Sequence[Mapping[str, Any]]
 
     def __init__(
-        self, buckets: Sequence[Bucket], metadata: Sequence[Sequence[Mapping[str, Any]]] | None = None
+        self,
+        buckets: Sequence[Bucket],
+        metadata: Sequence[Sequence[Mapping[str, Any]]] | None = None,
+        readable: NDArray[np.bool_] | None = None,
     ) -> None:
+        self.readable = readable
         self._buckets = [bucket for bucket in buckets if len(bucket)]
         self._segments = [segment for bucket in self._buckets for segment in bucket.segments]
         self.size = sum(map(len, self._buckets))

@@ -9,6 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from everlong.errors import StoreError
+from everlong.protocols import present_rights
 from everlong.store.erase import erase
 from everlong.store.extractions import Extractions
 from everlong.store.facts import Facts
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         PassageShelf,
         ProfileShelf,
         ProposalShelf,
+        Rights,
         SessionShelf,
     )
     from everlong.records import Fact, Message, Scope
@@ -84,22 +86,24 @@ class Unit:
     extractions: ExtractionShelf
     index: IndexShelf
 
-    def __init__(self, work: Work, clock: Clock, new_id: NewId, scrub: Callable[[], None]) -> None:
+    def __init__(
+        self, work: Work, clock: Clock, new_id: NewId, scrub: Callable[[], None], rights: Rights | None = None
+    ) -> None:
         self._work = work
         self._new_id = new_id
         self._scrub = scrub
         self.brought_work = False
-        self.profiles = Profiles(work, clock)
-        self.facts = Facts(work, new_id)
-        self.messages = Messages(work, new_id)
-        self.sessions = Sessions(work, new_id)
-        self.files = Files(work, clock, new_id)
-        self.passages = Passages(work, new_id)
+        self.profiles = Profiles(work, clock, rights)
+        self.facts = Facts(work, new_id, rights)
+        self.messages = Messages(work, new_id, rights)
+        self.sessions = Sessions(work, new_id, rights)
+        self.files = Files(work, clock, new_id, rights)
+        self.passages = Passages(work, new_id, rights)
         self.jobs = Jobs(work, self._note)
         self.journal = Journal(work)
         self.proposals = Proposals(work)
         self.extractions = Extractions(work)
-        self.index = Index(work)
+        self.index = Index(work, rights)
 
     def erase(self, scope: Scope) -> dict[str, int]:
         self._scrub()
@@ -142,7 +146,7 @@ class SqlStore:
     def read(self) -> Iterator[Unit]:
         self._check("read")
         with self._driver.reading() as cursor:
-            yield self._unit(cursor)
+            yield self._unit(cursor, present_rights())
 
     @contextmanager
     def write(self) -> Iterator[Unit]:
@@ -177,8 +181,8 @@ class SqlStore:
         if self._process == os.getpid():
             self._driver.close()
 
-    def _unit(self, cursor: Any) -> Unit:
-        return Unit(Work(cursor, self._driver.compiler), self._clock, self._new_id, self._driver.scrub)
+    def _unit(self, cursor: Any, rights: Rights | None = None) -> Unit:
+        return Unit(Work(cursor, self._driver.compiler), self._clock, self._new_id, self._driver.scrub, rights)
 
     def _check(self, what: str) -> None:
         if self._process != os.getpid():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
     from sqlalchemy.sql.base import Executable
 
-    from everlong.protocols import Indexed, NewId
+    from everlong.protocols import Indexed, NewId, Rights
     from everlong.records import Fact, FactStatus, Page, Scope
     from everlong.store.sql import Work
 
@@ -31,6 +31,7 @@ _ID: Final = facts.c.id == bindparam("w_id")
 
 _ADD: Final = sql.Insert(facts).values({c.name: bindparam(c.name) for c in facts.c}).on_conflict_do_nothing()
 _GET: Final = select(*_COLUMNS).where(sql.visible(facts), _ID)
+_ALL: Final = select(*_COLUMNS).where(sql.visible(facts))
 _EXACT: Final = select(*_COLUMNS).where(sql.exactly(facts), _ID)
 _MARK: Final = (
     update(facts)
@@ -109,9 +110,10 @@ def _wanted(
 class Facts:
     """The shelf of facts in one transaction."""
 
-    def __init__(self, work: Work, new_id: NewId) -> None:
+    def __init__(self, work: Work, new_id: NewId, rights: Rights | None = None) -> None:
         self._work = work
         self._new_id = new_id
+        self._rights = rights
 
     def add(self, fact: Fact, indexed: Indexed) -> Fact:
         """Stores a new fact.
@@ -127,15 +129,17 @@ class Facts:
 
     def get(self, scope: Scope, fact_id: str) -> Fact:
         found = self._work.row(_GET, **sql.place(scope), w_id=fact_id)
-        if found is None:
+        fact = None if found is None else rows.to_fact(found)
+        if fact is None or not self._readable([fact]):
             raise NotFound(f"no fact {fact_id} is visible from {scope}")
-        return rows.to_fact(found)
+        return fact
 
     def many(self, scope: Scope, ids: Sequence[str]) -> dict[str, Fact]:
         found: dict[str, Fact] = {}
         where = sql.place(scope)
         for size, values in sql.chunks(ids):
-            found |= {fact.id: fact for fact in map(rows.to_fact, self._work.rows(_many(size), **where, **values))}
+            read = list(map(rows.to_fact, self._work.rows(_many(size), **where, **values)))
+            found |= {fact.id: fact for fact in self._readable(read)}
         return found
 
     def revise(self, fact: Fact, *, expected: int, indexed: Indexed | None = None) -> Fact:
@@ -173,8 +177,8 @@ class Facts:
         valid_at: datetime | None = None,
         as_of: datetime | None = None,
     ) -> Page[Fact]:
-        if as_of is not None:
-            known = past.facts_at(self._work, scope, as_of)
+        if as_of is not None or self._rights is not None:
+            known = self.as_of(scope, as_of) if as_of is not None else self._all(scope)
             found = [fact for fact in known if _wanted(fact, status, categories, valid_at, pinned=pinned)]
             return _LIST.page_of(found, past.key, cursor=cursor, limit=limit)
         size, values = next(sql.chunks(categories), (0, {}))
@@ -185,12 +189,16 @@ class Facts:
         return _LIST(self._work, *shape, cursor=cursor, limit=limit, **asked)
 
     def as_of(self, scope: Scope, at: datetime) -> tuple[Fact, ...]:
-        return tuple(past.facts_at(self._work, scope, at))
+        known = past.facts_at(self._work, scope, at)
+        if self._rights is None:
+            return tuple(known)
+        now = self.many(scope, [fact.id for fact in known])  # what has become unreadable was never readable
+        return tuple(fact for fact in self._readable(known) if fact.id in now)
 
     def history(self, scope: Scope, fact_id: str) -> tuple[Fact, ...]:
         present = self.get(scope, fact_id)
         earlier = sql.kept(self._work, present.scope, _KIND, fact_id)
-        return (*map(rows.fact_of_body, earlier), present)
+        return (*self._readable(list(map(rows.fact_of_body, earlier))), present)
 
     def touch(self, scope: Scope, ids: Sequence[str], at: datetime) -> int:
         where, used = sql.place(scope), rows.to_micros(at)
@@ -214,6 +222,13 @@ class Facts:
     def unembedded(self, scope: Scope, model: str, *, limit: int) -> tuple[Fact, ...]:
         found = self._work.rows(_PENDING, **sql.place(scope), w_model=model, most=limit)
         return tuple(map(rows.to_fact, found))
+
+    def _readable(self, found: Sequence[Fact]) -> Sequence[Fact]:
+        return found if self._rights is None else self._rights.facts(found)
+
+    def _all(self, scope: Scope) -> Sequence[Fact]:
+        found = self._readable(list(map(rows.to_fact, self._work.rows(_ALL, **sql.place(scope)))))
+        return sorted(found, key=past.key, reverse=True)
 
     def _bump(self, scope: Scope) -> int:
         return sql.bump(self._work, scope, _KIND, self._new_id("epoch"))

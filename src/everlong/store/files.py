@@ -13,7 +13,7 @@ from everlong.store.passages import drop_file, index_file
 from everlong.store.schema import files, revisions
 
 if TYPE_CHECKING:
-    from everlong.protocols import Clock, NewId
+    from everlong.protocols import Clock, NewId, Rights
     from everlong.records import FileInfo, MemoryFile, Scope
     from everlong.store.sql import Work
 
@@ -49,8 +49,9 @@ _TRIM: Final = revisions.delete().where(*_EARLIER, revisions.c.version <= bindpa
 class Files:
     """The shelf of memory files in one transaction."""
 
-    def __init__(self, work: Work, clock: Clock, new_id: NewId) -> None:
+    def __init__(self, work: Work, clock: Clock, new_id: NewId, rights: Rights | None = None) -> None:
         self._work = work
+        self._rights = rights
         self._clock = clock
         self._new_id = new_id
 
@@ -60,6 +61,7 @@ class Files:
 
     def get(self, scope: Scope, path: str) -> MemoryFile:
         found = [rows.to_file(row) for row in self._work.rows(_GET, **sql.place(scope), w_path=path)]
+        found = [file for file in found if not self._hides(file.scope, path)]
         if not found:
             raise NotFound(f"no file {path} is visible from {scope}")
         return max(found, key=sql.width)
@@ -79,7 +81,8 @@ class Files:
 
     def list(self, scope: Scope, *, prefix: str = "/") -> tuple[FileInfo, ...]:
         found = self._work.rows(_BELOW, **sql.place(scope), prefix=prefix, length=len(prefix))
-        by_path = {file.path: file for file in sorted(map(rows.to_file_info, found), key=sql.width)}
+        read = [one for one in map(rows.to_file_info, found) if not self._hides(one.scope, one.path)]
+        by_path = {file.path: file for file in sorted(read, key=sql.width)}
         return tuple(by_path[path] for path in sorted(by_path))
 
     def count(self, scope: Scope) -> int:
@@ -96,6 +99,8 @@ class Files:
         drop_file(self._work, scope, path, self._new_id)
 
     def history(self, scope: Scope, path: str, *, limit: int = 20) -> tuple[MemoryFile, ...]:
+        if self._hides(scope, path):
+            return ()
         present = self._at(scope, path)
         earlier = self._work.rows(_LATEST, **sql.place(scope), w_path=path, most=limit)
         found = [rows.file_of_body(scope, number, body) for number, body in earlier]
@@ -103,16 +108,19 @@ class Files:
 
     def version(self, scope: Scope, path: str, number: int) -> MemoryFile:
         present = self._at(scope, path)
-        if present and present.version == number:
+        if present and present.version == number and not self._hides(scope, path):
             return present
         found = self._work.row(_OLD, **sql.place(scope), w_path=path, w_version=number)
-        if found is None:
+        if found is None or self._hides(scope, path):
             raise NotFound(f"no version {number} of file {path} is kept at {scope}")
         return rows.file_of_body(scope, number, found[0])
 
     def trim(self, scope: Scope, path: str, *, keep: int) -> int:
         last = self._highest(scope, path) - keep
         return self._work.change(_TRIM, **sql.place(scope), w_path=path, w_version=last) if last > 0 else 0
+
+    def _hides(self, scope: Scope, path: str) -> bool:
+        return self._rights is not None and not self._rights.sees(_KIND, scope, path)
 
     def _at(self, scope: Scope, path: str) -> MemoryFile | None:
         found = self._work.row(_EXACT, **sql.place(scope), w_path=path)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
     from sqlalchemy.sql.base import Executable
 
+    from everlong.protocols import Rights
     from everlong.records import Kind, Scope
     from everlong.store.sql import Work
 
@@ -125,16 +126,20 @@ def _where(bucket: Scope, kind: Kind) -> dict[str, str]:
 class Index:
     """The index shelf in one transaction."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, rights: Rights | None = None) -> None:
         self._work = work
+        self._rights = rights
 
     def revisions(self, scope: Scope, kinds: Sequence[Kind]) -> dict[tuple[Scope, Kind], Revision]:
         where = sql.place(scope)
-        return {
+        found = {
             (rows.to_scope(*row[:4]), row[4]): Revision(epoch=row[5], number=row[6])
             for size, values in sql.chunks(kinds)
             for row in self._work.rows(_revisions(size), **where, **values)
         }
+        if self._rights is None:
+            return found
+        return {key: state for key, state in found.items() if self._rights.opens(key[1], key[0])}
 
     def rows(self, bucket: Scope, kind: Kind, *, model: str, after: int = 0) -> IndexRows:
         if kind == "file":

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Select
     from sqlalchemy.sql.base import Executable
 
-    from everlong.protocols import Indexed, NewId
+    from everlong.protocols import Indexed, NewId, Rights
     from everlong.records import Message, Scope
     from everlong.store.sql import Work
 
@@ -40,9 +40,7 @@ _TAIL: Final = (
 _AFTER: Final = (
     select(*_COLUMNS).where(sql.exactly(messages), bindparam("after") < _AT).order_by(_AT).limit(bindparam("most"))
 )
-_ONE: Final = (
-    select(*_COLUMNS).where(sql.visible(messages, home=True), _ID).order_by(messages.c.created_at.desc()).limit(1)
-)
+_ONE: Final = select(*_COLUMNS).where(sql.visible(messages, home=True), _ID).order_by(messages.c.created_at.desc())
 _MARK: Final = (
     update(messages)
     .where(sql.exactly(messages), _ID, messages.c.terms == bindparam("w_terms"))
@@ -100,8 +98,8 @@ def _windows(size: int) -> Executable:
 
 
 @cache
-def _recent(*, since: bool) -> Executable:
-    asked = [sql.visible(messages, home=True)]
+def _recent(closed: tuple[tuple[bool, bool, bool], ...], *, since: bool) -> Executable:
+    asked = [sql.visible(messages, home=True), *sql.outside(messages, closed)]
     if since:
         asked.append(messages.c.created_at >= bindparam("since"))
     newest = (messages.c.created_at.desc(), _AT.desc())
@@ -111,9 +109,10 @@ def _recent(*, since: bool) -> Executable:
 class Messages:
     """The shelf of messages in one transaction."""
 
-    def __init__(self, work: Work, new_id: NewId) -> None:
+    def __init__(self, work: Work, new_id: NewId, rights: Rights | None = None) -> None:
         self._work = work
         self._new_id = new_id
+        self._rights = rights
 
     def append(self, session: Scope, messages: Sequence[Message], indexed: Sequence[Indexed]) -> tuple[Message, ...]:
         if not session.session:
@@ -141,23 +140,28 @@ class Messages:
         return Backlog(messages=int(here), characters=int(characters), at_home=int(home))
 
     def tail(self, session: Scope, *, limit: int, before: int | None = None) -> tuple[Message, ...]:
+        if self._hides(session):
+            return ()
         below = _EVER if before is None else before
         return self._backwards(self._work.rows(_TAIL, **sql.place(session), before=below, most=limit))
 
     def after(self, session: Scope, position: int, *, limit: int = 1000) -> tuple[Message, ...]:
+        if self._hides(session):
+            return ()
         found = self._work.rows(_AFTER, **sql.place(session), after=position, most=limit)
         return tuple(map(rows.to_message, found))
 
     def recent(self, scope: Scope, *, limit: int, since: datetime | None = None) -> tuple[Message, ...]:
         when = {} if since is None else {"since": rows.to_micros(since)}
-        statement = _recent(since=since is not None)
+        statement = _recent(self._rights.closed(_KIND, scope) if self._rights else (), since=since is not None)
         return self._backwards(self._work.rows(statement, **sql.home(scope), **when, most=limit))
 
     def many(self, scope: Scope, ids: Sequence[str]) -> dict[str, Message]:
         found: dict[str, Message] = {}
         where = sql.home(scope)
         for size, values in sql.chunks(ids):
-            found |= {one.id: one for one in map(rows.to_message, self._work.rows(_many(size), **where, **values))}
+            read = map(rows.to_message, self._work.rows(_many(size), **where, **values))
+            found |= {one.id: one for one in read if not self._hides(one.scope)}
         return found
 
     def windows(
@@ -185,10 +189,10 @@ class Messages:
                 windows[place].append(rows.to_message(tuple(row)))
 
     def around(self, scope: Scope, message_id: str, *, before: int, after: int) -> tuple[Message, ...]:
-        found = self._work.row(_ONE, **sql.home(scope), w_id=message_id)
-        if found is None:
+        read = map(rows.to_message, self._work.rows(_ONE, **sql.home(scope), w_id=message_id))
+        middle = next((one for one in read if not self._hides(one.scope)), None)
+        if middle is None:
             return ()
-        middle = rows.to_message(found)
         session = replace(middle.scope, session=middle.session)
         return (
             *self.tail(session, limit=before, before=middle.position),
@@ -212,6 +216,9 @@ class Messages:
     def unembedded(self, scope: Scope, model: str, *, limit: int) -> tuple[Message, ...]:
         found = self._work.rows(_PENDING, **sql.home(scope), w_model=model, most=limit)
         return tuple(map(rows.to_message, found))
+
+    def _hides(self, place: Scope) -> bool:
+        return self._rights is not None and not self._rights.sees(_KIND, place)
 
     def _held(self, session: Scope, ids: list[str]) -> list[str]:
         where = sql.place(session)

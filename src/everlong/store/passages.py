@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.sql.base import Executable
 
-    from everlong.protocols import Indexed, NewId
+    from everlong.protocols import Indexed, NewId, Rights
     from everlong.records import MemoryFile, Scope
     from everlong.store.sql import Row, Work
 
@@ -132,9 +132,10 @@ def _forget(work: Work, scope: Scope, path: str, numbers: Iterable[int]) -> None
 class Passages:
     """The shelf of passages in one transaction."""
 
-    def __init__(self, work: Work, new_id: NewId) -> None:
+    def __init__(self, work: Work, new_id: NewId, rights: Rights | None = None) -> None:
         self._work = work
         self._new_id = new_id
+        self._rights = rights
 
     def many(self, scope: Scope, ids: Sequence[str]) -> dict[str, Passage]:
         wanted = set(ids)
@@ -143,6 +144,8 @@ class Passages:
         for size, values in sql.chunks(paths):
             for row in self._work.rows(_visible(size), **sql.place(scope), **values):
                 found += (passage for passage in _passages(row) if passage.id in wanted)
+        if self._rights is not None:
+            found = [one for one in found if self._rights.sees(_KIND, one.scope, one.path)]
         return {passage.id: passage for passage in sorted(found, key=sql.width)}
 
     def set_vectors(self, passage: Passage, indexed: Indexed) -> bool:

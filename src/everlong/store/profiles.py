@@ -15,7 +15,7 @@ from everlong.store.schema import profiles
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from everlong.protocols import Clock
+    from everlong.protocols import Clock, Rights
     from everlong.records import Scope
     from everlong.store.sql import Work
 
@@ -33,15 +33,20 @@ _PUT: Final = (
 class Profiles:
     """The shelf of profiles in one transaction."""
 
-    def __init__(self, work: Work, clock: Clock) -> None:
+    def __init__(self, work: Work, clock: Clock, rights: Rights | None = None) -> None:
         self._work = work
         self._clock = clock
+        self._rights = rights
 
     def get(self, scope: Scope) -> Profile:
+        if self._hides(scope):
+            return Profile(scope=scope)
         found = self._work.row(_GET, **sql.place(scope))
         return Profile(scope=scope) if found is None else rows.to_profile(found)
 
     def as_of(self, scope: Scope, at: datetime) -> Profile:
+        if self._hides(scope):
+            return Profile(scope=scope)
         ended = past.body_at(self._work, scope, "profile", at)
         if ended is not None:
             return self._if_then(rows.profile_of_body(scope, *ended), at)
@@ -54,7 +59,10 @@ class Profiles:
 
     def visible(self, scope: Scope) -> tuple[Profile, ...]:
         found = map(rows.to_profile, self._work.rows(_VISIBLE, **sql.place(scope)))
-        return tuple(sorted(found, key=sql.width))
+        return tuple(sorted((each for each in found if not self._hides(each.scope)), key=sql.width))
+
+    def _hides(self, scope: Scope) -> bool:
+        return self._rights is not None and not self._rights.sees("profile", scope)
 
     def put(self, profile: Profile, *, expected: int) -> Profile:
         old = self.get(profile.scope)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.sql.base import Executable
 
-    from everlong.protocols import NewId
+    from everlong.protocols import NewId, Rights
     from everlong.records import Message, Page, Scope, Session
     from everlong.store.sql import Work
 
@@ -64,7 +64,7 @@ _LIST: Final = Listing(
     _COLUMNS,
     (sessions.c.updated_at, *(sessions.c[name] for name in ("session", "org", "agent", "user"))),
     rows.to_session,
-    lambda: [sql.visible(sessions, home=True)],
+    lambda closed: [sql.visible(sessions, home=True), *sql.outside(sessions, closed)],
 )
 
 
@@ -77,16 +77,19 @@ def begin(work: Work, session: Scope, messages: Sequence[Message], epoch: str) -
 class Sessions:
     """The shelf of sessions in one transaction."""
 
-    def __init__(self, work: Work, new_id: NewId) -> None:
+    def __init__(self, work: Work, new_id: NewId, rights: Rights | None = None) -> None:
         self._work = work
         self._new_id = new_id
+        self._rights = rights
 
     def get(self, session: Scope) -> Session | None:
         found = self._work.row(_GET, **sql.place(session))
-        return None if found is None else rows.to_session(found)
+        hidden = self._rights is not None and not self._rights.sees("message", session)
+        return None if found is None or hidden else rows.to_session(found)
 
     def list(self, scope: Scope, *, cursor: str = "", limit: int = 100) -> Page[Session]:
-        return _LIST(self._work, cursor=cursor, limit=limit, **sql.home(scope))
+        closed = self._rights.closed("message", scope) if self._rights else ()
+        return _LIST(self._work, closed, cursor=cursor, limit=limit, **sql.home(scope))
 
     def advance(self, session: Session, *, extracted: int) -> Session:
         where = sql.place(session.scope)

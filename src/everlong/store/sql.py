@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from sqlalchemy import ColumnElement, Table, and_, bindparam, literal_column, select, update
+from sqlalchemy import ColumnElement, Table, and_, bindparam, literal_column, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from everlong.store import schema
@@ -82,6 +82,20 @@ def visible(table: Table, *, home: bool = False) -> ColumnElement[bool]:
     """Rows kept at a scope that covers the one asked from (values of :func:`place`); ``home`` leaves out sessions."""
     empty: ColumnElement[str] = literal_column("''")
     return and_(*(table.c[n].in_([empty, bindparam(f"w_{n}", type_=schema.Words)]) for n in _names(home=home)))
+
+
+def outside(table: Table, closed: Iterable[tuple[bool, bool, bool]]) -> list[ColumnElement[bool]]:
+    """Rows that are kept at none of the ``closed`` places (:meth:`everlong.protocols.Rights.closed`)."""
+    empty: ColumnElement[str] = literal_column("''")
+    return [
+        or_(
+            *(
+                table.c[n] == empty if part else table.c[n] != empty
+                for n, part in zip(schema.PLACE, place, strict=False)
+            )
+        )
+        for place in closed
+    ]
 
 
 def exactly(table: Table, *, home: bool = False) -> ColumnElement[bool]:
