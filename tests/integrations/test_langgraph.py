@@ -412,6 +412,22 @@ def test_items_have_versions_and_rights(memory: Memory) -> None:
             store.put(("shop",), "k", {})
 
 
+def test_a_question_may_name_the_files_and_folders_that_it_is_put_to(memory: Memory) -> None:
+    ann = memory.at(Scope(user="ann"))
+    for path in ("/notes/a.md", "/notes/deep/b.md", "/notes.md", "/茶/c.md"):
+        ann.files.write(path, "green tea 绿茶")
+
+    def found(*files: str) -> list[str]:
+        return sorted(hit.record.path for hit in ann.recall("绿茶 tea", kinds=("file",), files=files).hits)
+
+    assert found() == sorted(["/notes/a.md", "/notes/deep/b.md", "/notes.md", "/茶/c.md"])
+    assert found("/notes/") == ["/notes/a.md", "/notes/deep/b.md"]
+    assert found("/notes.md", "/茶/") == ["/notes.md", "/茶/c.md"]
+    assert found("/notes") == []
+    with pytest.raises(InvalidInput, match="must be a list"):
+        ann.recall("tea", files="/notes/")
+
+
 def test_what_memory_knows_is_searched_like_items(memory: Memory) -> None:
     store = EverlongStore(memory, namespace_scope=by_user, recalled="memory")
     ann = memory.at(Scope(org="acme", user="ann"))

@@ -133,6 +133,8 @@ def check(query: Query) -> None:
         value = getattr(query, name)
         if value is not None and (not isinstance(value, datetime) or value.tzinfo is None):
             raise InvalidInput(f"{name} is {value!r}; it must be a time with its zone")
+    if isinstance(query.files, str):
+        raise InvalidInput(f"files must be a list such as [{query.files!r}], not a single text")
     _check_conditions(query.metadata)
 
 
