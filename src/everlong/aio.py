@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         Skill,
         Skills,
         Trace,
+        Usage,
     )
 
 __all__ = ["AsyncFiles", "AsyncInbox", "AsyncMemory", "AsyncScopedMemory", "AsyncSkillShelf"]
@@ -246,6 +247,10 @@ class AsyncScopedMemory:
     async def extraction(self, record_id: str) -> ExtractionRecord:
         """One extraction by id."""
         return await self._run(self._scoped.extraction, record_id)
+
+    async def usage(self, *, since: datetime | None = None) -> Usage:
+        """What extraction cost."""
+        return await self._run(self._scoped.usage, since=since)
 
     async def erase(self) -> dict[str, int]:
         """Removes everything kept here for good."""

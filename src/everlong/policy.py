@@ -21,7 +21,7 @@ __all__ = ["DEFAULTS", "READS", "Rule", "Rules", "guard"]
 
 READS: Final = frozenset(
     {"recall", "context", "explain", "facts", "fact", "history", "profile", "messages", "sessions", "journal"}
-    | {"files", "file", "jobs", "proposals", "extractions", "extraction", "skills"}
+    | {"files", "file", "jobs", "usage", "proposals", "extractions", "extraction", "skills"}
 )
 """Actions that change nothing."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from everlong.memory.conversation import Conversation
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Job,
         Page,
         Profile,
+        Usage,
     )
 
 __all__ = ["ScopedMemory"]
@@ -124,6 +125,15 @@ class ScopedMemory(Conversation, Reading, Facts):
     def _extraction(self, *, record_id: str) -> ExtractionRecord:
         with self._store.read() as tx:
             return tx.extractions.get(self.scope, record_id)
+
+    def usage(self, *, since: datetime | None = None) -> Usage:
+        """What extraction cost within this scope, ``since`` a time or as far as its records go, failed attempts
+        included. Raises :class:`~everlong.errors.InvalidInput` for a time without a zone."""
+        return self._run("usage", self._usage, since=zoned("since", since))
+
+    def _usage(self, *, since: datetime | None) -> Usage:
+        with self._store.read() as tx:
+            return tx.extractions.usage(self.scope, since=since or datetime(1970, 1, 1, tzinfo=UTC))
 
     def erase(self) -> dict[str, int]:
         """Removes everything kept at or within this scope for good; returns how many records of each kind.
