@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from everlong.protocols.copies import CopyShelf
 from everlong.protocols.index import Indexed, IndexRows, IndexShelf, Revision
 from everlong.protocols.models import (
     Calibration,
@@ -50,6 +51,7 @@ __all__ = [
     "ChatReply",
     "ChatTurn",
     "Clock",
+    "CopyShelf",
     "Corpus",
     "Decision",
     "Embedder",

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import datetime
 
+    from everlong.protocols.copies import CopyShelf
     from everlong.protocols.index import Indexed, IndexShelf
     from everlong.records import (
         Entry,
@@ -406,6 +407,7 @@ class Transaction(Protocol):
     journal: JournalShelf
     proposals: ProposalShelf
     extractions: ExtractionShelf
+    copies: CopyShelf
     index: IndexShelf
 
     def erase(self, scope: Scope) -> dict[str, int]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from everlong.errors import StoreError
 from everlong.protocols import present_rights
+from everlong.store.copies import Copies
 from everlong.store.erase import erase
 from everlong.store.extractions import Extractions
 from everlong.store.facts import Facts
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from everlong.protocols import (
         Clock,
+        CopyShelf,
         ExtractionShelf,
         FactShelf,
         FileShelf,
@@ -84,6 +86,7 @@ class Unit:
     journal: JournalShelf
     proposals: ProposalShelf
     extractions: ExtractionShelf
+    copies: CopyShelf
     index: IndexShelf
 
     def __init__(
@@ -103,6 +106,7 @@ class Unit:
         self.journal = Journal(work)
         self.proposals = Proposals(work)
         self.extractions = Extractions(work)
+        self.copies = Copies(work, new_id)
         self.index = Index(work, rights)
 
     def erase(self, scope: Scope) -> dict[str, int]:
