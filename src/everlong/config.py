@@ -175,6 +175,19 @@ class Settings(BaseSettings):
         default=0.0, ge=0, le=1, description="share of questions whose trace is stored, for everlong explain"
     )
     index_bytes: int = Field(default=256 * 1024 * 1024, ge=1024 * 1024, description="memory for the search cache")
+    rate_limit: str = Field(
+        default="600/minute", description="requests that the server takes with one credential; empty: no bound"
+    )
+    max_body_bytes: int = Field(default=8 * 1024 * 1024, ge=1024, description="a larger request is refused")
+    cors_origins: tuple[str, ...] = Field(default=(), description="web pages that may call the server from a browser")
+    jwt_keys: str = Field(
+        default="", description="what tokens are checked with: a JWKS address, or a file with a public key or secret"
+    )
+    jwt_audience: str = Field(default="", description="whom a token must be meant for; needed with jwt_keys")
+    jwt_issuer: str = Field(default="", description="who must have issued it; empty: anyone with the key")
+    jwt_claims: dict[str, str] = Field(
+        default_factory=dict, description="claims of org, user, role, agent and groups, where they differ from the usual"
+    )
 
     @field_validator("zone")
     @classmethod
