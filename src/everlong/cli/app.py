@@ -11,6 +11,7 @@ import typer
 from everlong.cli import doctor, files, oversight, render, rights
 from everlong.cli import explain as explaining
 from everlong.cli.explain import show
+from everlong.cli import serve as serving
 from everlong.cli.options import Agent, Cursor, Json, Limit, Org, SessionName, Url, User, at, on_scope, opened
 from everlong.errors import EverlongError, InvalidInput
 from everlong.memory import ScopedMemory
@@ -199,6 +200,7 @@ oversight.register(app)
 explaining.register(app)
 doctor.register(app)
 rights.register(app)
+serving.register(app)
 files.register(app)
 
 
