@@ -15,9 +15,11 @@ from anyio.lowlevel import RunVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
+    from pathlib import Path
     from types import TracebackType
 
     from everlong.memory import Files, Inbox, Memory, ScopedMemory, SkillShelf, Status
+    from everlong.memory.transfer import Mode, Place, Transfer
     from everlong.read.explain import Explanation, Replay
     from everlong.read.formats import Format
     from everlong.read.presets import Preset
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
         Added,
         Context,
         Entry,
+        Exported,
         ExtractionRecord,
         Fact,
         FactStatus,
@@ -47,10 +50,11 @@ if TYPE_CHECKING:
         Skill,
         Skills,
         Trace,
+        Transferred,
         Usage,
     )
 
-__all__ = ["AsyncFiles", "AsyncInbox", "AsyncMemory", "AsyncScopedMemory", "AsyncSkillShelf"]
+__all__ = ["AsyncFiles", "AsyncInbox", "AsyncMemory", "AsyncScopedMemory", "AsyncSkillShelf", "AsyncTransfer"]
 
 T = TypeVar("T")
 _THREADS: Final = 16
@@ -114,6 +118,7 @@ class AsyncScopedMemory:
         self.inbox = AsyncInbox(scoped.inbox, pool)
         self.files = AsyncFiles(scoped.files, pool)
         self.skills = AsyncSkillShelf(scoped.skills, pool)
+        self.transfer = AsyncTransfer(scoped.transfer, pool)
 
     async def add(self, messages: Iterable[Any], *, idempotency_key: str = "") -> Added:
         """Keeps what was said."""
@@ -336,6 +341,25 @@ class AsyncFiles:
     async def restore(self, path: str, version: int) -> MemoryFile:
         """Writes an earlier version again."""
         return await self._run(self._files.restore, path, version)
+
+
+class AsyncTransfer:
+    """:class:`~everlong.memory.Transfer` for async code; each method means what its namesake there means."""
+
+    def __init__(self, transfer: Transfer, pool: _Pool) -> None:
+        self._transfer, self._run = transfer, pool.run
+
+    async def export(self, file: Place, *, audit: bool = False) -> Exported:
+        """Writes every record to a file."""
+        return await self._run(self._transfer.export, file, audit=audit)
+
+    async def preview(self, file: Place) -> Transferred:
+        """What a merge would do."""
+        return await self._run(self._transfer.preview, file)
+
+    async def import_(self, file: Place, *, mode: Mode = "merge", backup: str | Path | None = None) -> Transferred:
+        """Takes a file in."""
+        return await self._run(self._transfer.import_, file, mode=mode, backup=backup)
 
 
 class AsyncSkillShelf:

@@ -25,6 +25,7 @@ from pydantic_settings import (
 from everlong import telemetry
 from everlong.errors import ConfigError, InvalidInput
 from everlong.files.keeper import FileLimits, Keeper
+from everlong.files.paths import check_path
 from everlong.memory import Memory, Parts
 from everlong.models import open_chat_model, open_embedder
 from everlong.policy import READS, Rule, Rules, guard
@@ -48,6 +49,7 @@ from everlong.read.reader import Reader
 from everlong.records import CATEGORIES, Scope
 from everlong.search import BucketIndex
 from everlong.store import open_store
+from everlong.transfer import Gate
 from everlong.workers import Retry, Worker
 from everlong.write.apply import Applier
 from everlong.write.background import Background
@@ -285,6 +287,7 @@ def build(
             reviewer=reviewer,
             reader=reader,
             files=_keeper(settings, store, clock, new_id, applier.enqueue_embedding if embedder else None),
+            gate=_gate(settings, redact),
             worker=worker,
             middleware=_onion(settings, policy or Rules(settings.rules), reviewer, store, metrics, clock, new_id),
             metrics=metrics,
@@ -347,6 +350,16 @@ def _keeper(
     limits = FileLimits(size=settings.max_file_bytes, files=settings.max_files, versions=settings.max_file_versions)
     redact = Redactor(settings.redact).value
     return Keeper(store=store, clock=clock, new_id=new_id, limits=limits, redact=redact, embed=embed)
+
+
+def _gate(settings: Settings, redact: Callable[[Any], Any]) -> Gate:
+    return Gate(
+        redact=redact,
+        categories=frozenset((*CATEGORIES, *settings.categories)),
+        max_chars=settings.max_message_chars,
+        max_file=settings.max_file_bytes,
+        check_path=check_path,
+    )
 
 
 def _writer(

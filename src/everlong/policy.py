@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULTS", "READS", "Rule", "Rules", "guard"]
 
 READS: Final = frozenset(
-    {"recall", "context", "explain", "facts", "fact", "history", "profile", "messages", "sessions", "journal"}
+    {"export", "import_preview"}
+    | {"recall", "context", "explain", "facts", "fact", "history", "profile", "messages", "sessions", "journal"}
     | {"files", "file", "jobs", "usage", "proposals", "extractions", "extraction", "skills"}
 )
 """Actions that change nothing."""
@@ -30,14 +31,14 @@ _SHOWN: Final = frozenset(
 )
 """Reads that show records themselves, of which what is hidden can be left out."""
 
-_MIXED: Final = frozenset({"proposals", "extractions", "extraction", "export"})
+_MIXED: Final = frozenset({"proposals", "extractions", "extraction", "export", "import_preview"})
 _MIXED_WIDELY: Final = frozenset({"explain", "journal"})
 """Reads that quote records within the scope; traces, which the journal holds too, quote all that the scope sees."""
 
 _GROUPS: Final[Mapping[str, frozenset[str]]] = {
     "read": READS,
     "approve": frozenset({"approve", "reject"}),
-    "erase": frozenset({"erase"}),
+    "erase": frozenset({"import_replace", "erase"}),
 }
 """Names for several actions; ``write`` is every action in none of these."""
 

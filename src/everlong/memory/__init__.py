@@ -5,5 +5,6 @@ from everlong.memory.inbox import Inbox
 from everlong.memory.memory import Memory, Parts, Status
 from everlong.memory.scoped import ScopedMemory
 from everlong.memory.skills import SkillShelf
+from everlong.memory.transfer import Transfer
 
-__all__ = ["Files", "Inbox", "Memory", "Parts", "ScopedMemory", "SkillShelf", "Status"]
+__all__ = ["Files", "Inbox", "Memory", "Parts", "ScopedMemory", "SkillShelf", "Status", "Transfer"]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from everlong.read.presets import Preset
     from everlong.read.reader import Reader
     from everlong.telemetry import Metrics, TraceLog, Uses
+    from everlong.transfer import Gate
     from everlong.workers import Worker
     from everlong.write.review import Reviewer
     from everlong.write.writer import Writer
@@ -43,6 +44,7 @@ class Parts:
     reviewer: Reviewer
     reader: Reader
     files: Keeper
+    gate: Gate
     worker: Worker
     middleware: Sequence[Middleware]
     metrics: Metrics

@@ -11,6 +11,7 @@ from everlong.memory.files import Files
 from everlong.memory.inbox import Inbox
 from everlong.memory.reading import Reading
 from everlong.memory.skills import SkillShelf
+from everlong.memory.transfer import Transfer
 from everlong.memory.view import zoned
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ class ScopedMemory(Conversation, Reading, Facts):
     def skills(self) -> SkillShelf:
         """Procedures visible from here, loaded on demand."""
         return SkillShelf(self)
+
+    @property
+    def transfer(self) -> Transfer:
+        """This memory as a file, and a file into it."""
+        return Transfer(self)
 
     def profile(self, *, as_of: datetime | None = None) -> Profile:
         """The profile kept at this scope less its session, as it is or as it stood ``as_of`` a time; version 0 when

@@ -62,8 +62,8 @@ class Gate:
     categories: frozenset[str]
     max_chars: int
     max_file: int
-    operator: bool
     check_path: Callable[[str], str]
+    operator: bool = False
 
 
 class _Source:
