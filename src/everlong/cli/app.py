@@ -10,8 +10,8 @@ import typer
 
 from everlong.cli import doctor, files, oversight, render, rights
 from everlong.cli import explain as explaining
-from everlong.cli.explain import show
 from everlong.cli import serve as serving
+from everlong.cli.explain import show
 from everlong.cli.options import Agent, Cursor, Json, Limit, Org, SessionName, Url, User, at, on_scope, opened
 from everlong.errors import EverlongError, InvalidInput
 from everlong.memory import ScopedMemory

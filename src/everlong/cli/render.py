@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import json
-from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import fields, is_dataclass
-from datetime import datetime
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
+
+from everlong.records.plain import plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,21 +44,6 @@ def console(*, stderr: bool = False) -> Console:
     if not made.is_terminal:
         made = Console(stderr=stderr, highlight=False, soft_wrap=True, width=200)
     return made
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON can hold it: records as objects, times in ISO form, bytes in base64."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, Mapping):
-        return {k if isinstance(k, str) else " ".join(map(str, k)): plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(each) for each in value]
-    if isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode("ascii")
-    return value
 
 
 def document(value: Any, *, as_json: bool = True) -> None:
