@@ -12,6 +12,7 @@ from everlong.cli import render
 from everlong.cli.options import Agent, Json, Org, Url, opened
 from everlong.errors import InvalidInput
 from everlong.records import Role
+from everlong.records.plain import plain
 
 if TYPE_CHECKING:
     from everlong.memory import Memory
@@ -133,7 +134,7 @@ def _length(text: str) -> timedelta:
 
 
 def _public(key: Key) -> dict[str, Any]:
-    return {name: value for name, value in render.plain(key).items() if name != "hash"}
+    return {name: value for name, value in plain(key).items() if name != "hash"}
 
 
 def _shown(key: Key, text: str, *, as_json: bool) -> None:
