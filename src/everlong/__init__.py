@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from everlong.read.compress import compress_conversation
     from everlong.read.planner import RECALL_TOOL, answer_recall, should_recall, unsure
     from everlong.records import Principal, Query, Scope
+    from everlong.write.receipts import verify_receipt
 
 __version__ = "0.1.0"
 
@@ -33,6 +34,7 @@ _HOMES = {
     "compress_conversation": "everlong.read.compress",
     "should_recall": "everlong.read.planner",
     "unsure": "everlong.read.planner",
+    "verify_receipt": "everlong.write.receipts",
 }
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "open_memory",
     "should_recall",
     "unsure",
+    "verify_receipt",
 ]
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
 
+from everlong.write.forget import THRESHOLD
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
         FileInfo,
         FileLines,
         FileMatches,
+        Forgotten,
         Job,
         MemoryFile,
         Message,
@@ -44,11 +47,14 @@ if TYPE_CHECKING:
         ProposalKind,
         Query,
         Recall,
+        Receipt,
         Remembered,
         Scope,
         Session,
         Skill,
         Skills,
+        Topic,
+        TopicForgotten,
         Trace,
         Transferred,
         Usage,
@@ -211,8 +217,8 @@ class AsyncScopedMemory:
         """Changes fields of a fact."""
         return await self._run(self._scoped.revise, fact_id, expected=expected, **changes)
 
-    async def forget(self, fact_id: str, *, reason: str = "asked to forget") -> Fact:
-        """Retires one fact."""
+    async def forget(self, fact_id: str, *, reason: str = "asked to forget") -> Forgotten:
+        """Retires one fact, and says where else it is told."""
         return await self._run(self._scoped.forget, fact_id, reason=reason)
 
     async def restore(self, fact_id: str, *, reason: str = "asked to restore") -> Fact:
@@ -257,7 +263,24 @@ class AsyncScopedMemory:
         """What extraction cost."""
         return await self._run(self._scoped.usage, since=since)
 
-    async def erase(self) -> dict[str, int]:
+    async def forget_preview(self, topic: str, *, threshold: float = THRESHOLD) -> Topic:
+        """Everything that tells of a topic."""
+        return await self._run(self._scoped.forget_preview, topic, threshold=threshold)
+
+    async def forget_topic(
+        self,
+        topic: str,
+        refs: Sequence[str],
+        *,
+        threshold: float = THRESHOLD,
+        erase: bool = False,
+        reason: str = "asked to forget a topic",
+    ) -> TopicForgotten:
+        """Takes out what was confirmed."""
+        given: dict[str, Any] = {"threshold": threshold, "erase": erase, "reason": reason}
+        return await self._run(self._scoped.forget_topic, topic, refs, **given)
+
+    async def erase(self) -> Receipt:
         """Removes everything kept here for good."""
         return await self._run(self._scoped.erase)
 

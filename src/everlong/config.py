@@ -54,6 +54,7 @@ from everlong.workers import Retry, Worker
 from everlong.write.apply import Applier
 from everlong.write.background import Background
 from everlong.write.builtin import BuiltinExtractor
+from everlong.write.forget import Forgetter
 from everlong.write.llm import LLMExtractor
 from everlong.write.reconcile import Gates
 from everlong.write.redact import Redactor, redaction
@@ -162,6 +163,7 @@ class Settings(BaseSettings):
     redact: Literal["secrets", "personal", "none"] = Field(
         default="secrets", description="secrets, or personal data too, are taken out of text before it is stored"
     )
+    signing_key: str = Field(default="", repr=False, description="what receipts of erasures are signed with (HMAC)")
     signals_file: Path | None = Field(default=None, description="patterns of your own for signals, as TOML")
     rules: tuple[Rule, ...] = Field(
         default=(), description="who may do what, asked before the default rules: see docs/rights.md"
@@ -285,6 +287,9 @@ def build(
             extractor=extractor.name,
             writer=writer,
             reviewer=reviewer,
+            forgetter=Forgetter(
+                store=store, applier=applier, index=index, embedder=embedder, recall=reader.recall, clock=clock
+            ),
             reader=reader,
             files=_keeper(settings, store, clock, new_id, applier.enqueue_embedding if embedder else None),
             gate=_gate(settings, redact),
@@ -375,6 +380,7 @@ def _writer(
         zone=settings.zone,
         max_chars=settings.max_message_chars,
         signals=load_signals(settings.signals_file) if settings.signals_file else None,
+        signing_key=settings.signing_key,
         **shared,
     )
 

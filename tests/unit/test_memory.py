@@ -143,7 +143,7 @@ def test_erase_removes_everything_of_one_user_only(memory: Memory, ann: ScopedMe
     ann.add([("user", "I'm allergic to peanuts.")])
     memory.at(Scope(user="bob", session="s1")).add([("user", "I'm allergic to shrimp.")])
     memory.drain()
-    counts = memory.at(Scope(user="ann")).erase()
+    counts = memory.at(Scope(user="ann")).erase().counts
     assert counts["messages"] == 1
     assert counts["facts"] == 1
     assert not ann.messages()

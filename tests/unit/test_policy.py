@@ -147,7 +147,7 @@ def test_the_category_a_fact_has_counts_as_much_as_the_one_it_gets() -> None:
         harmless = ann.remember("Ann keeps bees").fact
         with pytest.raises(ApprovalRequired):
             agent.revise(harmless.id, category="health")
-        assert agent.forget(harmless.id).status == "retired"
+        assert agent.forget(harmless.id).fact.status == "retired"
 
 
 def test_a_call_that_fails_after_approval_waits_on() -> None:

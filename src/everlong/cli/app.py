@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from everlong.cli import doctor, files, oversight, render, rights
+from everlong.cli import doctor, files, forgetting, oversight, render, rights
 from everlong.cli import explain as explaining
 from everlong.cli import serve as serving
 from everlong.cli.explain import show
@@ -197,6 +197,7 @@ def worker(
 
 
 oversight.register(app)
+forgetting.register(app)
 explaining.register(app)
 doctor.register(app)
 rights.register(app)

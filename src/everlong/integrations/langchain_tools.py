@@ -69,7 +69,7 @@ def memory_tools(at: Callable[[Any], ScopedMemory], names: Collection[str]) -> l
         """Forget one remembered fact, by the id that recall_memory shows. Use it only when the user asks for it."""
 
         def retire() -> str:
-            return f"forgotten: {_decided(at(runtime), 'forget', fact_id=fact_id).content}"
+            return f"forgotten: {_decided(at(runtime), 'forget', fact_id=fact_id).fact.content}"
 
         return _answered(retire)
 

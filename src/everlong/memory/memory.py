@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from everlong.telemetry import Metrics, TraceLog, Uses
     from everlong.transfer import Gate
     from everlong.workers import Worker
+    from everlong.write.forget import Forgetter
     from everlong.write.review import Reviewer
     from everlong.write.writer import Writer
 
@@ -42,6 +43,7 @@ class Parts:
     extractor: str
     writer: Writer
     reviewer: Reviewer
+    forgetter: Forgetter
     reader: Reader
     files: Keeper
     gate: Gate

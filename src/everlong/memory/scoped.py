@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from everlong.memory.conversation import Conversation
 from everlong.memory.facts import Facts
 from everlong.memory.files import Files
+from everlong.memory.forgetting import Forgetting
 from everlong.memory.inbox import Inbox
 from everlong.memory.reading import Reading
 from everlong.memory.skills import SkillShelf
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["ScopedMemory"]
 
 
-class ScopedMemory(Conversation, Reading, Facts):
+class ScopedMemory(Conversation, Reading, Facts, Forgetting):
     """Memory as one principal sees it from one scope: what agents, routes, tools and commands touch.
 
     Any operation may raise :class:`~everlong.errors.AccessDenied` and :class:`~everlong.errors.StoreError`.

@@ -6,7 +6,7 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import bindparam, delete, or_, select, update
 
 from everlong.store import rows, schema, sql
 
@@ -32,7 +32,7 @@ def _drop(name: str) -> Executable:
     table = schema.metadata.tables[name]
     named = sql.exactly(table) if name != "proposals" else table.c.org == bindparam("w_org")
     found = delete(table).where(named, table.c[_OF_FACT[name]] == bindparam("w_id"))
-    return found.where(table.c.kind.in_(_KINDS[name])) if name in _KINDS else found
+    return found.where(or_(*(table.c.kind == kind for kind in _KINDS[name]))) if name in _KINDS else found
 
 
 _messages: Final = schema.messages
@@ -91,7 +91,7 @@ def forget(
         "quotes": _unquote(work, scope, gone, about),
         "revisions": _sweep(work, scope, "revisions", (*schema.PLACE, "kind", "id", "version"), ("body",), about),
         "proposals": _sweep(work, scope, "proposals", ("org", "id"), ("payload", "reason"), about),
-        "journal": _sweep(work, scope, "journal", ("org", "id"), ("payload", "reason"), about, ("{}", MARK)),
+        "journal": _sweep(work, scope, "journal", ("org", "id", "kind"), ("payload", "reason"), about, ("{}", MARK)),
         "extractions": _sweep(
             work,
             scope,
@@ -133,7 +133,8 @@ def _sweep(
         if key.get("kind") == "file" or not any(about(each) for value in row[len(keys) :] for each in _texts(value)):
             continue
         found = {f"w_{each}": value for each, value in key.items()}
-        values = dict(zip(columns, blank, strict=True)) if blank else {}
+        # A trace without its question and its block is none.
+        values = dict(zip(columns, blank, strict=True)) if blank and key.get("kind") != "trace" else {}
         swept += work.change(_change(name, keys, tuple(values)), **found, **values)
     return swept
 

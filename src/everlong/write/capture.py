@@ -184,6 +184,8 @@ def _overlap(turns: Sequence[_Turn], bodies: Sequence[str], tail: Sequence[Messa
     """How many of the first turns repeat the last messages of ``tail``."""
     for size in range(min(len(turns), len(tail)), 0, -1):
         known = tail[len(tail) - size :]
+        if not any("forgotten" not in each.signals for each in known):
+            continue  # words that were taken out tell nothing: what repeats only them was said anew
         if all(_same(*each) for each in zip(turns, bodies, known, strict=False)):
             return 0 if size == len(turns) and _another_call(turns, known, key) else size
     return 0
@@ -192,6 +194,8 @@ def _overlap(turns: Sequence[_Turn], bodies: Sequence[str], tail: Sequence[Messa
 def _same(turn: _Turn, body: str, known: Message) -> bool:
     if turn.id and (turn.id == known.id or not known.id.startswith(f"{_OURS}_")):
         return turn.id == known.id
+    if "forgotten" in known.signals:
+        return turn.role == known.role
     return (turn.role, body) == (known.role, known.content)
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from everlong.protocols import Clock, Embedder, Index, Store, Transaction
-    from everlong.records import MemoryFile, Principal, Profile, Proposal, Recall
+    from everlong.records import MemoryFile, MentionKind, Principal, Profile, Proposal, Recall
     from everlong.write.apply import Applier
 
 __all__ = ["THRESHOLD", "Forgetter"]
@@ -112,8 +112,8 @@ def _own(scope: Scope, kept: Scope) -> bool:
 
 
 def _mention(record: Any) -> Mention:
-    kind = "fact" if isinstance(record, Fact) else "message"
     session = record.session if isinstance(record, Message) else ""
+    kind: MentionKind = "fact" if isinstance(record, Fact) else "message"
     return Mention(kind=kind, id=record.id, text=record.content, scope=record.scope, session=session)
 
 

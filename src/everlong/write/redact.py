@@ -33,6 +33,7 @@ MARK: Final = "[redacted: "
 
 _NAMES: Final = frozenset(
     {"path", "category", "cursor", "prefix", "target", "action", "job_id", "fact_id", "trace_id", "idempotency_key"}
+    | {"topic", "refs"}
 )
 """Arguments that name something and are never prose."""
 

@@ -31,7 +31,7 @@ def about(topic: str) -> Callable[[str], bool]:
         EmptyText: nothing is left of the topic.
     """
     plain = text.normal(topic)
-    if not plain:
+    if not any(letter.isalnum() for letter in plain):
         raise EmptyText("a topic to forget needs some text")
     words = frozenset(text.terms(topic))
     # An edge between two letters of a spaced script is no edge of a word; scripts without spaces have none.

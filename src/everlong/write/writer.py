@@ -32,12 +32,14 @@ from everlong.records import (
     Message,
     Principal,
     Profile,
+    Receipt,
     Remembered,
     Scope,
     Section,
 )
 from everlong.write.apply import index_message, job_key, kept_at, name_of
 from everlong.write.capture import capture
+from everlong.write.receipts import sign
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,11 +104,13 @@ class Writer:
         zone: str = "UTC",
         max_chars: int = 1_000_000,
         signals: Rules | None = None,
+        signing_key: str = "",
     ) -> None:
         self._store, self._applier, self._embedder, self._categories = store, applier, embedder, tuple(categories)
         self._clock, self._new_id, self._debounce, self._limits = clock, new_id, debounce, limits or Limits()
         self._count_tokens = count_tokens
         self._zone, self._max_chars, self._signals = zone, max_chars, signals
+        self._signing_key = signing_key
         self._accepted: deque[Scope] = deque(maxlen=_LATEST)
 
     @property
@@ -403,12 +407,16 @@ class Writer:
             )
         return stored
 
-    def erase(self, scope: Scope, *, by: Principal) -> dict[str, int]:
-        """Removes everything kept at or within ``scope`` for good. Only the fact that it was done is journalled."""
+    def erase(self, scope: Scope, *, by: Principal) -> Receipt:
+        """Removes everything kept at or within ``scope`` for good. Only the fact that it was done is journalled, under
+        the receipt's id."""
         with self._store.write() as tx:
             counts = tx.erase(scope)
-            self._applier.journal(tx, scope, by, "erase", payload={"counts": counts})
-        return counts
+            blank = Receipt(id=self._new_id("receipt"), scope=scope, at=self._clock(), by=name_of(by), counts=counts)
+            receipt = sign(blank, self._signing_key)
+            told = {"counts": counts, "digest": receipt.digest, "signature": receipt.signature}
+            self._applier.journal(tx, scope, by, "erase", kind="receipt", target=receipt.id, payload=told)
+        return receipt
 
 
 def _check_same(tx: Transaction, session: Scope, given: Sequence[Message], key: str) -> None:

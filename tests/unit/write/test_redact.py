@@ -422,7 +422,7 @@ def test_every_other_door(ann: ScopedMemory) -> None:
     assert remembered.fact is not None
     revised = ann.revise(remembered.fact.id, content="密码：abc12345", metadata={"token": "a1" * 10})
     assert (revised.content, revised.metadata) == ("密码：[redacted: password]", {"token": "[redacted: key]"})
-    assert ann.forget(revised.id, reason="my pin is 4821").reason == "my pin is [redacted: code]"
+    assert ann.forget(revised.id, reason="my pin is 4821").fact.reason == "my pin is [redacted: code]"
     assert ann.update_profile(attributes={"password": "hunter2"}).attributes == {"password": "[redacted: password]"}
     assert ann.files.write("/notes.md", "redis://:s3cret9@host/0").content == b"redis://:[redacted: password]@host/0"
     assert (
