@@ -22,7 +22,7 @@ __all__ = ["DEFAULTS", "READS", "Rule", "Rules", "guard"]
 READS: Final = frozenset(
     {"export", "import_preview"}
     | {"recall", "context", "explain", "facts", "fact", "history", "profile", "messages", "sessions", "journal"}
-    | {"files", "file", "jobs", "usage", "proposals", "extractions", "extraction", "skills"}
+    | {"files", "file", "jobs", "usage", "proposals", "extractions", "extraction", "skills", "forget_preview"}
 )
 """Actions that change nothing."""
 
@@ -31,14 +31,17 @@ _SHOWN: Final = frozenset(
 )
 """Reads that show records themselves, of which what is hidden can be left out."""
 
-_MIXED: Final = frozenset({"proposals", "extractions", "extraction", "export", "import_preview"})
+_MIXED: Final = frozenset(
+    {"proposals", "extractions", "extraction", "export", "import_preview"}
+    | {"forget_preview", "forget_topic", "erase_topic"}
+)
 _MIXED_WIDELY: Final = frozenset({"explain", "journal"})
 """Reads that quote records within the scope; traces, which the journal holds too, quote all that the scope sees."""
 
 _GROUPS: Final[Mapping[str, frozenset[str]]] = {
     "read": READS,
     "approve": frozenset({"approve", "reject"}),
-    "erase": frozenset({"import_replace", "erase"}),
+    "erase": frozenset({"import_replace", "erase", "erase_topic"}),
 }
 """Names for several actions; ``write`` is every action in none of these."""
 
