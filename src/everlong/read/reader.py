@@ -32,15 +32,13 @@ from everlong.read.question import (
     without_names,
 )
 from everlong.read.rank import Question, Ranking, associated, rank_facts, rank_messages
+from everlong.read.verdicts import Candidates, Verdicts
 from everlong.read.weights import Weights
 from everlong.records import (
     ALL_KINDS,
     Considered,
     Context,
-    Fact,
     Hit,
-    Message,
-    Passage,
     Query,
     Recall,
     Scope,
@@ -48,7 +46,7 @@ from everlong.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -64,8 +62,6 @@ a question to each, 40 questions about anything else, in English and in Chinese)
 and 93 % of the answers and lets something in for 30 and 40 % of the other questions; with E5 83 and 97 % for 2 and 10 %;
 by words alone 57 and 27 % for 5 and none. 0.4 would lose two more points of what long chats hold. Among hundreds of long
 turns some pass for any question (1.8 of five): there the limit holds, not the threshold."""
-_CONSIDERED: Final = 50
-"""Candidates of a kind that a trace lists at least, where there are so many."""
 _DEPTH: Final = 1000
 """Candidates of a kind that are looked at until enough are found: some may have expired or be shown already."""
 _TERMS: Final = 256
@@ -271,21 +267,18 @@ class Reader:
         if kind == "fact" and work.minimum > 0:
             lent = associated(corpus, ranking.score, ranking.parts["meaning"], allowed, self._weights)
         score = np.maximum(ranking.score, lent)
-        hits: list[Hit] = []
-        considered: list[Considered] = []
-        for row, record in _records(shelves, kind, corpus, _by_worth(ranking.order, score, lent, work.minimum)):
-            enough = len(hits) >= query.limit or score[row] < work.minimum
-            if enough and len(considered) >= _CONSIDERED:
-                break
-            name, worth = corpus.ids[row], float(score[row])
-            parts = {key: round(float(part[row]), 4) for key, part in ranking.parts.items() if not np.isnan(part[row])}
-            if lent[row]:
-                parts["associated"] = round(float(lent[row]), 4)
-            reason = _refusal(record, worth, work, len(hits))
-            if record is not None and not reason:
-                hits.append(Hit(kind=kind, id=name, score=worth, record=record, parts=parts))
-            why = reason or ("learned with a strong match" if lent[row] else "relevant") + _ahead(record, work.at)
-            considered.append(Considered(kind=kind, id=name, score=worth, kept=not reason, reason=why, parts=parts))
+        verdicts = Verdicts(
+            shelves=shelves,
+            limit=query.limit,
+            minimum=work.minimum,
+            at=work.at.timestamp(),
+            moment=work.moment.timestamp(),
+            shown=work.shown,
+        )
+        order = _by_worth(ranking.order, score, lent, work.minimum)
+        hits, considered = verdicts.of(
+            Candidates(kind=kind, corpus=corpus, order=order, score=score, lent=lent, parts=ranking.parts)
+        )
         return with_neighbours(tx, query, hits), considered
 
     def _ranked(self, corpus: Corpus, work: _Work, kind: Kind, allowed: NDArray[np.bool_]) -> Ranking:
@@ -337,18 +330,6 @@ def _by_worth(
     return np.concatenate((direct[passed], order[lent[order] > 0], direct[~passed]))
 
 
-def _records(
-    shelves: Shelves, kind: Kind, corpus: Corpus, order: NDArray[np.int64]
-) -> Iterator[tuple[int, Fact | Message | Passage | None]]:
-    """Rows with their records, read as they are asked for."""
-    size = max(_CONSIDERED, shelves.query.limit)
-    for start in range(0, len(order), size):
-        rows = order[start : start + size].tolist()
-        ids = [corpus.ids[row] for row in rows]
-        found = shelves.many(kind, ids)
-        yield from ((row, found.get(name)) for row, name in zip(rows, ids, strict=True))
-
-
 def _levelled(hits: Sequence[Hit]) -> list[Hit]:
     """The same hits with scores that never rise down the list: neighbours that the ranking orders against their scores
     share the mean of them.
@@ -378,26 +359,3 @@ def _merged(found: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:
 
 def _since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 3)
-
-
-def _current(fact: Fact, at: datetime) -> bool:
-    return fact.valid_until is None or fact.valid_until > at
-
-
-def _ahead(record: Fact | Message | Passage | None, at: datetime) -> str:
-    if isinstance(record, Fact) and record.valid_from is not None and record.valid_from > at:
-        return f", but holds only from {record.valid_from:%Y-%m-%d}"
-    return ""
-
-
-def _refusal(record: Fact | Message | Passage | None, score: float, work: _Work, taken: int) -> str:
-    """Why a candidate is dropped; empty when it is kept."""
-    if record is None:
-        return "no longer there"
-    if isinstance(record, Fact) and not _current(record, work.moment):
-        return "expired"
-    if score < work.minimum:
-        return f"below the threshold of {work.minimum:.2f}"
-    if record.id in work.shown:
-        return "shown among the latest turns"
-    return "over the limit" if taken >= work.query.limit else ""
