@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from everlong.memory import Files, Inbox, Memory, ScopedMemory, SkillShelf, Status
+    from everlong.memory import Files, Inbox, Memory, ScopedMemory, SkillShelf, Status, Upkeep
     from everlong.memory.transfer import Mode, Place, Transfer
     from everlong.read.explain import Explanation, Replay
     from everlong.read.formats import Format
@@ -56,11 +56,15 @@ if TYPE_CHECKING:
         Topic,
         TopicForgotten,
         Trace,
+        Upkept,
+        ValueReport,
         Transferred,
+        Upkept,
         Usage,
+        ValueReport,
     )
 
-__all__ = ["AsyncFiles", "AsyncInbox", "AsyncMemory", "AsyncScopedMemory", "AsyncSkillShelf", "AsyncTransfer"]
+__all__ = ["AsyncFiles", "AsyncInbox", "AsyncMemory", "AsyncScopedMemory", "AsyncSkillShelf", "AsyncTransfer", "AsyncUpkeep"]
 
 T = TypeVar("T")
 _THREADS: Final = 16
@@ -124,7 +128,9 @@ class AsyncScopedMemory:
         self.inbox = AsyncInbox(scoped.inbox, pool)
         self.files = AsyncFiles(scoped.files, pool)
         self.skills = AsyncSkillShelf(scoped.skills, pool)
+        self.upkeep = AsyncUpkeep(scoped.upkeep, pool)
         self.transfer = AsyncTransfer(scoped.transfer, pool)
+        self.upkeep = AsyncUpkeep(scoped.upkeep, pool)
 
     async def add(self, messages: Iterable[Any], *, idempotency_key: str = "") -> Added:
         """Keeps what was said."""
@@ -302,6 +308,29 @@ class AsyncInbox:
     async def reject(self, proposal_id: str, *, reason: str = "rejected in review") -> None:
         """Takes a proposal out."""
         await self._run(self._inbox.reject, proposal_id, reason=reason)
+
+
+class AsyncUpkeep:
+    """:class:`~everlong.memory.Upkeep` for async code; each method means what its namesake there means."""
+
+    def __init__(self, upkeep: Upkeep, pool: _Pool) -> None:
+        self._upkeep, self._run = upkeep, pool.run
+
+    async def preview(self) -> Upkept:
+        """What a run would do now."""
+        return await self._run(self._upkeep.preview)
+
+    async def run(self) -> Upkept:
+        """Does what is due now."""
+        return await self._run(self._upkeep.run)
+
+    async def report(self) -> ValueReport:
+        """What the facts are worth, and suggestions."""
+        return await self._run(self._upkeep.report)
+
+    async def apply(self, suggestion_id: str) -> tuple[Fact, ...]:
+        """Follows one suggestion of the report."""
+        return await self._run(self._upkeep.apply, suggestion_id)
 
 
 class AsyncFiles:

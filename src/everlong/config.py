@@ -6,7 +6,7 @@ import os
 import random
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -46,12 +46,13 @@ from everlong.read.counter import open_counter
 from everlong.read.formats import format_of
 from everlong.read.presets import ALWAYS_LOADED, Preset, preset_of
 from everlong.read.reader import Reader
-from everlong.records import CATEGORIES, Scope
+from everlong.records import CATEGORIES, Job, Scope
 from everlong.search import BucketIndex
 from everlong.store import open_store
 from everlong.transfer import Gate
 from everlong.workers import Retry, Worker
-from everlong.write.apply import Applier
+from everlong.workers.schedule import UpkeepSettings
+from everlong.write.apply import UPKEEP, Applier
 from everlong.write.background import Background
 from everlong.write.builtin import BuiltinExtractor
 from everlong.write.forget import Forgetter
@@ -61,6 +62,7 @@ from everlong.write.redact import Redactor, redaction
 from everlong.write.review import Reviewer
 from everlong.write.signals import load as load_signals
 from everlong.write.split import SplitExtractor
+from everlong.write.upkeep import Upkeep
 from everlong.write.writer import Debounce, Limits, Writer
 
 __all__ = ["Settings", "build", "load_settings", "new_id", "now", "open_memory"]
@@ -88,7 +90,7 @@ new_id = _Ids()
 """The default maker of ids, such as ``fact_0642f3a1b2c3d9f0a1b2c3d4``."""
 
 
-class Settings(BaseSettings):
+class Settings(UpkeepSettings):
     """All that can be set; from arguments, then ``EVERLONG_…`` variables, then ``everlong.toml`` in this folder."""
 
     model_config = SettingsConfigDict(
@@ -190,7 +192,8 @@ class Settings(BaseSettings):
     jwt_audience: str = Field(default="", description="whom a token must be meant for; needed with jwt_keys")
     jwt_issuer: str = Field(default="", description="who must have issued it; empty: anyone with the key")
     jwt_claims: dict[str, str] = Field(
-        default_factory=dict, description="claims of org, user, role, agent and groups, where they differ from the usual"
+        default_factory=dict,
+        description="claims of org, user, role, agent and groups, where they differ from the usual",
     )
 
     @field_validator("zone")
@@ -256,6 +259,7 @@ def build(
     preset = _preset(settings)
     counter = counter or open_counter(settings.token_counter)
     extractor = extractor or _extractor(settings, chat_model)
+    schedule = settings.schedule()
     store = open_store(settings.url, clock=clock, new_id=new_id)
     index = BucketIndex(
         model=embedder.model if embedder else "",
@@ -263,7 +267,8 @@ def build(
         budget_bytes=settings.index_bytes,
     )
     shared: dict[str, Any] = {"store": store, "embedder": embedder, "clock": clock, "new_id": new_id}
-    applier = Applier(index=index, gates=_gates(settings, embedder, preset.duplicate), **shared)
+    gates = _gates(settings, embedder, preset.duplicate)
+    applier = Applier(index=index, gates=gates, upkeep_at=schedule.next, **shared)
     background = Background(
         applier=applier,
         index=index,
@@ -276,8 +281,15 @@ def build(
     reader = Reader(index=index, counter=counter, **shared)
     redact = Redactor(settings.redact).value
     reviewer = Reviewer(applier=applier, redact=redact, **shared)
+    upkeep = Upkeep(
+        applier=applier,
+        rules=settings.upkeep_rules(gates.duplicate, daily_tokens=settings.daily_tokens),
+        model=chat_model or _upkeep_model(settings),
+        **shared,
+    )
     uses = telemetry.Uses()
-    worker = _worker(settings, store, background, uses, clock)
+    tasks = {"extract": background.extract, "embed": background.embed, UPKEEP: upkeep.task}
+    worker = _worker(settings, store, tasks, uses, clock)
     metrics = telemetry.Metrics()
     return Memory(
         Parts(
@@ -292,6 +304,7 @@ def build(
             ),
             reader=reader,
             files=_keeper(settings, store, clock, new_id, applier.enqueue_embedding if embedder else None),
+            upkeep=upkeep,
             gate=_gate(settings, redact),
             worker=worker,
             middleware=_onion(settings, policy or Rules(settings.rules), reviewer, store, metrics, clock, new_id),
@@ -309,14 +322,16 @@ def build(
     )
 
 
-def _worker(settings: Settings, store: Store, background: Background, uses: telemetry.Uses, clock: Clock) -> Worker:
+def _worker(
+    settings: Settings, store: Store, tasks: Mapping[str, Callable[[Job], None]], uses: telemetry.Uses, clock: Clock
+) -> Worker:
     def idle() -> None:
         if uses.full:
             uses.store(store)
 
     return Worker(
         store,
-        {"extract": background.extract, "embed": background.embed},
+        tasks,
         clock=clock,
         name=f"{os.uname().nodename}:{os.getpid()}:{secrets.token_hex(3)}",
         random=random.random,
@@ -397,16 +412,23 @@ def _debounce(settings: Settings) -> Debounce:
 def _extractor(settings: Settings, chat_model: ChatModel | None) -> Extractor:
     if settings.extractor == "builtin":
         return BuiltinExtractor()
-    named = settings.extraction_model or settings.model
-    if chat_model is not None and not settings.extraction_model:
-        model = chat_model
-    elif named:
-        model = open_chat_model(named, base_url=settings.base_url, api_key=settings.api_key)
-    else:
-        msg = "extractor = 'llm' needs a chat model: set model (EVERLONG_MODEL), for example openai:gpt-4o-mini"
-        raise ConfigError(msg)
+    model = chat_model if chat_model is not None and not settings.extraction_model else _chat_model(settings)
     made = SplitExtractor if settings.extraction_strategy == "split" else LLMExtractor
     return made(model, prompts=settings.prompts_dir, categories=(*CATEGORIES, *settings.categories))
+
+
+def _chat_model(settings: Settings) -> ChatModel:
+    named = settings.extraction_model or settings.model
+    if not named:
+        msg = "extractor = 'llm' needs a chat model: set model (EVERLONG_MODEL), for example openai:gpt-4o-mini"
+        raise ConfigError(msg)
+    return open_chat_model(named, base_url=settings.base_url, api_key=settings.api_key)
+
+
+def _upkeep_model(settings: Settings) -> ChatModel | None:
+    """The model that extracts facts looks after them too; where none does, none is asked."""
+    named = settings.extraction_model or settings.model
+    return _chat_model(settings) if settings.extractor == "llm" and named else None
 
 
 def _preset(settings: Settings) -> Preset:

@@ -23,6 +23,7 @@ READS: Final = frozenset(
     {"export", "import_preview"}
     | {"recall", "context", "explain", "facts", "fact", "history", "profile", "messages", "sessions", "journal"}
     | {"files", "file", "jobs", "usage", "proposals", "extractions", "extraction", "skills", "forget_preview"}
+    | {"upkeep_preview", "upkeep_report"}
 )
 """Actions that change nothing."""
 

@@ -8,8 +8,8 @@ import inspect
 import pytest
 
 from everlong import AsyncMemory, Scope, open_memory
-from everlong.aio import AsyncFiles, AsyncInbox, AsyncScopedMemory, AsyncSkillShelf, AsyncTransfer
-from everlong.memory import Files, Inbox, Memory, ScopedMemory, SkillShelf, Transfer
+from everlong.aio import AsyncFiles, AsyncInbox, AsyncScopedMemory, AsyncSkillShelf, AsyncTransfer, AsyncUpkeep
+from everlong.memory import Files, Inbox, Memory, ScopedMemory, SkillShelf, Transfer, Upkeep
 
 
 def _public(cls: type) -> dict[str, inspect.Signature]:
@@ -25,7 +25,9 @@ def _public(cls: type) -> dict[str, inspect.Signature]:
         (Inbox, AsyncInbox),
         (Files, AsyncFiles),
         (SkillShelf, AsyncSkillShelf),
+        (Upkeep, AsyncUpkeep),
         (Transfer, AsyncTransfer),
+        (Upkeep, AsyncUpkeep),
     ],
 )
 def test_same_operations_with_the_same_parameters(core: type, face: type) -> None:

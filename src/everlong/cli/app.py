@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from everlong.cli import doctor, files, forgetting, oversight, render, rights
+from everlong.cli import doctor, files, forgetting, oversight, render, rights, upkeep
 from everlong.cli import explain as explaining
 from everlong.cli import serve as serving
 from everlong.cli.explain import show
@@ -203,6 +203,7 @@ doctor.register(app)
 rights.register(app)
 serving.register(app)
 files.register(app)
+upkeep.register(app)
 
 
 def main() -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from everlong.workers import Worker
     from everlong.write.forget import Forgetter
     from everlong.write.review import Reviewer
+    from everlong.write.upkeep import Upkeep
     from everlong.write.writer import Writer
 
 __all__ = ["Memory", "Parts", "Status"]
@@ -47,6 +48,7 @@ class Parts:
     reader: Reader
     files: Keeper
     gate: Gate
+    upkeep: Upkeep
     worker: Worker
     middleware: Sequence[Middleware]
     metrics: Metrics

@@ -12,8 +12,10 @@ from everlong.memory.forgetting import Forgetting
 from everlong.memory.inbox import Inbox
 from everlong.memory.reading import Reading
 from everlong.memory.skills import SkillShelf
+from everlong.memory.upkeep import Upkeep
 from everlong.memory.transfer import Transfer
 from everlong.memory.view import zoned
+from everlong.records import TIMED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +52,11 @@ class ScopedMemory(Conversation, Reading, Facts, Forgetting):
     def skills(self) -> SkillShelf:
         """Procedures visible from here, loaded on demand."""
         return SkillShelf(self)
+
+    @property
+    def upkeep(self) -> Upkeep:
+        """What keeps this memory small and true."""
+        return Upkeep(self)
 
     @property
     def transfer(self) -> Transfer:
@@ -92,12 +99,14 @@ class ScopedMemory(Conversation, Reading, Facts, Forgetting):
     # -------------------------------------------------------------------------------------------- jobs, audit, end
 
     def jobs(self) -> tuple[Job, ...]:
-        """Work that waits, runs or was parked within this scope, soonest first."""
+        """Work that waits, runs or was parked within this scope, soonest first; not the upkeep that waits for its
+        time."""
         return self._run("jobs", self._jobs)
 
     def _jobs(self) -> tuple[Job, ...]:
         with self._store.read() as tx:
-            return tx.jobs.list(self.scope)
+            jobs = tx.jobs.list(self.scope)
+        return tuple(job for job in jobs if job.kind not in TIMED or job.state != "waiting")
 
     def retry(self, job_id: str) -> Job:
         """Lets a parked job run again. Raises :class:`~everlong.errors.NotFound`."""

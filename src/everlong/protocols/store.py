@@ -320,7 +320,8 @@ class JobShelf(Protocol):
         ...
 
     def hurry(self, scope: Scope, *, now: datetime) -> int:
-        """Makes every waiting job within ``scope`` due now; returns how many there were."""
+        """Makes every waiting job within ``scope`` due now, but those of the :data:`~everlong.records.TIMED` kinds;
+        returns how many there were."""
         ...
 
     def cancel(self, scope: Scope, kinds: Sequence[str]) -> int:
@@ -332,7 +333,9 @@ class JobShelf(Protocol):
         """When the next job could be claimed (over all scopes), or ``None`` if there is none."""
         ...
 
-    def count(self, *, state: JobState | None = None, org: str | None = None) -> int: ...
+    def count(self, *, state: JobState | None = None, org: str | None = None) -> int:
+        """How many jobs there are, less those of the :data:`~everlong.records.TIMED` kinds that wait."""
+        ...
 
 
 class JournalShelf(Protocol):
@@ -394,6 +397,32 @@ class ExtractionShelf(Protocol):
         ...
 
 
+class RetentionShelf(Protocol):
+    """Deletes for good the oldest of what is kept for a time only, at one home scope (its conversations included, wider
+    and narrower scopes not): ``limit`` of them at most. Each returns how many went, or with ``dry`` would go."""
+
+    def messages(self, home: Scope, *, before: datetime | None, keep: int | None, limit: int, dry: bool = False) -> int:
+        """Messages made ``before`` a time, and those beyond the newest ``keep``, as far as they were extracted; with
+        their vectors. Conversations that hold none and have been silent since ``before`` go too."""
+        ...
+
+    def facts(self, home: Scope, *, before: datetime, limit: int, dry: bool = False) -> int:
+        """Facts retired ``before`` a time, with their history and what waits about them."""
+        ...
+
+    def versions(self, home: Scope, *, before: datetime, limit: int, dry: bool = False) -> int:
+        """Versions of facts and profiles that were replaced ``before`` a time."""
+        ...
+
+    def extractions(self, home: Scope, *, before: datetime, limit: int, dry: bool = False) -> int:
+        """Extraction records made ``before`` a time."""
+        ...
+
+    def journal(self, home: Scope, *, before: datetime, limit: int, traces: bool = False, dry: bool = False) -> int:
+        """Entries written ``before`` a time; with ``traces`` only those that hold the trace of a question."""
+        ...
+
+
 class Transaction(Protocol):
     """One unit of work on every shelf. Reads inside it see one state."""
 
@@ -407,7 +436,9 @@ class Transaction(Protocol):
     journal: JournalShelf
     proposals: ProposalShelf
     extractions: ExtractionShelf
+    retention: RetentionShelf
     copies: CopyShelf
+    retention: RetentionShelf
     index: IndexShelf
 
     def erase(self, scope: Scope) -> dict[str, int]:

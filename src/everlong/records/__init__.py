@@ -57,6 +57,7 @@ from everlong.records.forgetting import Forgotten, Mention, MentionKind, Receipt
 from everlong.records.kept import (
     CATEGORIES,
     SECTIONS,
+    TIMED,
     TRUST,
     Entry,
     Evidence,
@@ -78,12 +79,14 @@ from everlong.records.kept import (
     Section,
     Session,
 )
+from everlong.records.upkeep import Step, StepKind, Suggestion, SuggestionKind, Upkept, ValueReport
 
 __all__ = [
     "ALL_KINDS",
     "CATEGORIES",
     "COPY_KINDS",
     "SECTIONS",
+    "TIMED",
     "TRUST",
     "AddStatus",
     "Added",
@@ -141,6 +144,10 @@ __all__ = [
     "Skill",
     "Skills",
     "Skipped",
+    "Step",
+    "StepKind",
+    "Suggestion",
+    "SuggestionKind",
     "SyncAction",
     "SyncStep",
     "Tally",
@@ -148,5 +155,7 @@ __all__ = [
     "TopicForgotten",
     "Trace",
     "Transferred",
+    "Upkept",
     "Usage",
+    "ValueReport",
 ]

@@ -265,6 +265,10 @@ class Passage:
 
 JobState = Literal["waiting", "running", "parked"]
 
+TIMED: Final = ("upkeep",)
+"""Kinds of jobs that wait for a time of their own, and for nobody: while they wait they are no backlog, so they are
+neither counted nor hurried."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:

@@ -23,6 +23,7 @@ from everlong.store.messages import Messages
 from everlong.store.passages import Passages
 from everlong.store.profiles import Profiles
 from everlong.store.proposals import Proposals
+from everlong.store.retention import Retention
 from everlong.store.sessions import Sessions
 from everlong.store.sql import Compiler, Work
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         PassageShelf,
         ProfileShelf,
         ProposalShelf,
+        RetentionShelf,
         Rights,
         SessionShelf,
     )
@@ -86,7 +88,9 @@ class Unit:
     journal: JournalShelf
     proposals: ProposalShelf
     extractions: ExtractionShelf
+    retention: RetentionShelf
     copies: CopyShelf
+    retention: RetentionShelf
     index: IndexShelf
 
     def __init__(
@@ -106,6 +110,7 @@ class Unit:
         self.journal = Journal(work)
         self.proposals = Proposals(work)
         self.extractions = Extractions(work)
+        self.retention = Retention(work, new_id)
         self.copies = Copies(work, new_id)
         self.index = Index(work, rights)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import and_, bindparam, case, exists, func, literal_column, null, or_, select, text, update
 
 from everlong.errors import NotFound
+from everlong.records import TIMED
 from everlong.store import rows, sql
 from everlong.store.schema import jobs
 
@@ -27,6 +28,7 @@ _CLAIMS: Final = 16
 
 _WAITING: Final = jobs.c.state == "waiting"
 _RUNNING: Final = jobs.c.state == "running"
+_TIMED: Final = and_(jobs.c.state == "waiting", jobs.c.kind.in_([literal_column(f"'{kind}'") for kind in TIMED]))
 _KEY: Final = and_(
     jobs.c.org == bindparam("w_org"), jobs.c.kind == bindparam("w_kind"), jobs.c.key == bindparam("w_key")
 )
@@ -139,7 +141,7 @@ def _parked(named: tuple[str, ...]) -> Executable:
 def _hurry(named: tuple[str, ...]) -> Executable:
     now: ColumnElement[int] = bindparam("now")
     sooner = case((jobs.c.run_after < now, jobs.c.run_after), else_=now)
-    return update(jobs).where(sql.within(jobs, named), _WAITING).values(run_after=sooner)
+    return update(jobs).where(sql.within(jobs, named), _WAITING, ~_TIMED).values(run_after=sooner)
 
 
 @cache
@@ -149,7 +151,7 @@ def _cancel(named: tuple[str, ...], size: int) -> Executable:
 
 @cache
 def _count(state: JobState | None, *, org: bool) -> Executable:
-    counted = select(func.count()).select_from(jobs)
+    counted = select(func.count()).select_from(jobs).where(~_TIMED)
     if state:
         # Spelled out, so that counting those that wait in one organisation needs only the index of those that wait.
         counted = counted.where(jobs.c.state == literal_column(f"'{state}'"))

@@ -12,6 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from everlong.errors import StoreError
+from everlong.records import TIMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -141,7 +142,7 @@ class Worker:
             with self._store.write() as tx:
                 now = self._clock()
                 for job in tx.jobs.list(place, state="waiting"):
-                    if job.scope == place:
+                    if job.scope == place and job.kind not in TIMED:
                         tx.jobs.put(replace(job, run_after=now), latest=max(now, job.first_at))
             while monotonic() < until and self.run_once(place):
                 pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -31,14 +32,18 @@ from everlong.wording import lexical_text, vector_text
 from everlong.write.reconcile import Gates, reconcile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
 
     from everlong.protocols import Clock, Embedder, Index, NewId, Store, Transaction
 
-__all__ = ["Applier", "index_fact", "index_message", "job_key", "kept_at", "name_of", "words_for_vector"]
+__all__ = ["UPKEEP", "Applier", "index_fact", "index_message", "job_key", "kept_at", "name_of", "words_for_vector"]
 
 _NEIGHBOURS: Final = 10
 """Existing facts looked at for each candidate."""
+UPKEEP: Final = "upkeep"
+"""The kind of job, and the name in the journal, under which memory is looked after; what it changes is no touch."""
+_EVER: Final = timedelta(days=36_500)
 _HELD: Final = 32
 """Facts held for review, the newest, that are compared by vector; all of them are compared by their words."""
 
@@ -55,7 +60,9 @@ class Applier:
         gates: Gates,
         clock: Clock,
         new_id: NewId,
+        upkeep_at: Callable[[datetime], datetime | None] | None = None,
     ) -> None:
+        self._upkeep_at = upkeep_at
         self._store, self._index, self._embedder = store, index, embedder
         self._gates, self._clock, self._new_id = gates, clock, new_id
 
@@ -154,6 +161,7 @@ class Applier:
         tx.journal.append(*(self._entry_of(change, scope, talk or scope, by, stored) for change in changes.changes))
         if pending and self._embedder is not None:
             self.enqueue_embedding(tx, scope)
+        self._enqueue_upkeep(tx, scope, by)
         return stored
 
     def _store_change(self, tx: Transaction, change: Change, indexed: Mapping[str, Indexed]) -> list[Fact]:
@@ -235,6 +243,14 @@ class Applier:
         now = self._clock()
         job = Job(id=self._new_id("job"), kind="embed", key=job_key(home), scope=home, run_after=now, first_at=now)
         tx.jobs.put(job, latest=now)
+
+    def _enqueue_upkeep(self, tx: Transaction, home: Scope, by: str) -> None:
+        """Puts upkeep off until what was touched just now has had its pause; at the latest it is due at the fixed time."""
+        now = self._clock()
+        due = self._upkeep_at(now) if self._upkeep_at and by != UPKEEP else None
+        if due is not None:
+            job = Job(id=self._new_id("job"), kind=UPKEEP, key=job_key(home), scope=home, run_after=due, first_at=now)
+            tx.jobs.put(job, latest=now + _EVER)
 
     def index_quietly(self, fact: Fact) -> Indexed:
         row = index_fact(fact)
