@@ -56,8 +56,6 @@ if TYPE_CHECKING:
         Topic,
         TopicForgotten,
         Trace,
-        Upkept,
-        ValueReport,
         Transferred,
         Upkept,
         Usage,
@@ -128,7 +126,6 @@ class AsyncScopedMemory:
         self.inbox = AsyncInbox(scoped.inbox, pool)
         self.files = AsyncFiles(scoped.files, pool)
         self.skills = AsyncSkillShelf(scoped.skills, pool)
-        self.upkeep = AsyncUpkeep(scoped.upkeep, pool)
         self.transfer = AsyncTransfer(scoped.transfer, pool)
         self.upkeep = AsyncUpkeep(scoped.upkeep, pool)
 

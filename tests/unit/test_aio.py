@@ -25,7 +25,6 @@ def _public(cls: type) -> dict[str, inspect.Signature]:
         (Inbox, AsyncInbox),
         (Files, AsyncFiles),
         (SkillShelf, AsyncSkillShelf),
-        (Upkeep, AsyncUpkeep),
         (Transfer, AsyncTransfer),
         (Upkeep, AsyncUpkeep),
     ],

@@ -5,7 +5,6 @@ from everlong.memory.inbox import Inbox
 from everlong.memory.memory import Memory, Parts, Status
 from everlong.memory.scoped import ScopedMemory
 from everlong.memory.skills import SkillShelf
-from everlong.memory.upkeep import Upkeep
 from everlong.memory.transfer import Transfer
 from everlong.memory.upkeep import Upkeep
 

@@ -436,7 +436,6 @@ class Transaction(Protocol):
     journal: JournalShelf
     proposals: ProposalShelf
     extractions: ExtractionShelf
-    retention: RetentionShelf
     copies: CopyShelf
     retention: RetentionShelf
     index: IndexShelf

@@ -88,7 +88,6 @@ class Unit:
     journal: JournalShelf
     proposals: ProposalShelf
     extractions: ExtractionShelf
-    retention: RetentionShelf
     copies: CopyShelf
     retention: RetentionShelf
     index: IndexShelf

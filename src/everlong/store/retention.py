@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, exists, or_, select
+from sqlalchemy import ColumnElement, Table, bindparam, delete, exists, or_, select
 
 from everlong.records import Scope
 from everlong.store import rows, schema, sql
@@ -63,7 +63,11 @@ _OLD_TRACES: Final = _old(schema.journal, schema.journal.c.kind == "trace")
 _versions = schema.revisions
 _OLD_VERSIONS: Final = (
     select(*(_versions.c[n] for n in ("session", "kind", "id", "version")))
-    .where(sql.exactly(_versions, home=True), _versions.c.kind.in_(["fact", "profile"]), _versions.c.at < _BEFORE)
+    .where(
+        sql.exactly(_versions, home=True),
+        or_(_versions.c.kind == "fact", _versions.c.kind == "profile"),
+        _versions.c.at < _BEFORE,
+    )
     .order_by(_versions.c.at)
     .limit(_MOST)
 )
@@ -85,7 +89,8 @@ _FORGET_FACT_VERSIONS: Final = _one(_versions, _versions.c.kind == "fact")
 _FORGET_SESSION: Final = delete(_sessions).where(sql.exactly(_sessions))
 _FORGET_PROPOSALS: Final = delete(schema.proposals).where(
     sql.exactly(schema.proposals, home=True),
-    and_(schema.proposals.c.kind.in_(["fact", "removal"]), schema.proposals.c.target == bindparam("w_id")),
+    or_(schema.proposals.c.kind == "fact", schema.proposals.c.kind == "removal"),
+    schema.proposals.c.target == bindparam("w_id"),
 )
 
 

@@ -20,6 +20,7 @@ from everlong.testing.paging import PagingTests
 from everlong.testing.shelves_facts import FactTests
 from everlong.testing.shelves_kept import FileTests, JournalTests, ProfileTests
 from everlong.testing.shelves_past import PastTests
+from everlong.testing.shelves_retention import RetentionTests
 from everlong.testing.shelves_review import ExtractionTests, ProposalTests
 from everlong.testing.shelves_search import IndexTests
 from everlong.testing.shelves_talk import MessageTests, SessionTests
@@ -39,6 +40,7 @@ class StoreTests(
     JournalTests,
     ProposalTests,
     ExtractionTests,
+    RetentionTests,
     PagingTests,
     IndexTests,
     PastTests,
