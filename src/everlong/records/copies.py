@@ -55,12 +55,14 @@ COPY_KINDS: Final[tuple[CopyKind, ...]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One line that was not taken: ``line`` counts from 1, ``id`` is the record's where it can be told."""
+    """One line that was not taken: ``line`` counts from 1, ``id`` is the record's where it can be told. A conflict leaves
+    what is kept as it is; an invalid line keeps all of the file out."""
 
     line: int
     reason: str
     kind: str = ""
     id: str = ""
+    fate: Literal["conflicting", "invalid"] = "invalid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -136,6 +136,8 @@ class _Course:
     """By home, what is added to positions because others are there already."""
     places: set[Scope] = field(default_factory=set)
     """Homes that got a text which needs a vector."""
+    sessions: set[Scope] = field(default_factory=set)
+    """Conversations whose own record was met."""
     talks: set[Scope] = field(default_factory=set)
     """Conversations that got messages."""
 
@@ -144,7 +146,8 @@ class _Course:
         if fate == "invalid" and self.first is None:
             self.first = Fault(line=line, reason=reason, kind=kind)
         if reason and len(self.faults) < _FAULTS:
-            self.faults.append(Fault(line=line, reason=reason, kind=kind, id=name))
+            told: Literal["conflicting", "invalid"] = "conflicting" if fate == "conflicting" else "invalid"
+            self.faults.append(Fault(line=line, reason=reason, kind=kind, id=name, fate=told))
 
     def result(self, backup: str = "") -> Transferred:
         found: dict[str, dict[str, int]] = {}
@@ -236,6 +239,11 @@ class Loader:
     ) -> None:
         kept = tx.copies.find(kind, record)
         key = _key(kind, record)
+        if isinstance(record, Session):
+            course.sessions.add(record.scope)
+        elif isinstance(record, Message) and not _has_session(tx, course, record):
+            course.note(kind, "invalid", number, "session: the conversation's own record does not come before")
+            return
         if kept is not None:
             if _same(kept, record):
                 course.note(kind, "same")
@@ -417,6 +425,14 @@ def _same(kept: Any, record: Any) -> bool:
     elif isinstance(record, Message):
         kept = replace(kept, position=record.position)
     return bool(kept == record)
+
+
+def _has_session(tx: Transaction, course: _Course, message: Message) -> bool:
+    """Whether the conversation is in the file before this, or kept."""
+    where = replace(message.scope, session=message.session)
+    if where not in course.sessions and tx.sessions.get(where):
+        course.sessions.add(where)
+    return where in course.sessions
 
 
 def _overtaken(tx: Transaction, earlier: Earlier) -> bool:
