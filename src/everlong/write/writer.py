@@ -21,6 +21,7 @@ from everlong.errors import (
 )
 from everlong.records import (
     SECTIONS,
+    TRUST,
     Added,
     Batch,
     Candidate,
@@ -308,6 +309,7 @@ class Writer:
         revised = replace(fact, updated_at=self._clock(), **changes)
         row = None
         if revised.content != fact.content:
+            revised = _believed(revised, _BY_ROLE[by.role])
             row = self._applier.index_quietly(revised)
         with self._store.write() as tx:
             before = fact.version if expected is None else expected
@@ -425,6 +427,11 @@ def _check_same(tx: Transaction, session: Scope, given: Sequence[Message], key: 
     for message in given:
         if message.id in known and known[message.id].content != message.content:
             raise Conflict(f"the message sent with key {key!r}", expected="the same words", actual="other words")
+
+
+def _believed(fact: Fact, origin: Origin) -> Fact:
+    """A fact whose words are another's now: believed no more than whoever wrote them."""
+    return replace(fact, origin=origin, trust=TRUST[origin]) if TRUST[origin] < fact.trust else fact
 
 
 def _pin(changes: ChangeSet) -> ChangeSet:
