@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import json
 import sys
 from pathlib import Path
 
 from everlong.testing.fakes import ScriptedChatModel
+from everlong.testing.model_server import ModelServer
+from tests.integrations import hosts
 from tests.integrations.scripted import Scripted, calls, system_text
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -92,3 +95,43 @@ def test_langgraph_store(capsys) -> None:
     assert "我的狗叫豆豆。" in dog
     assert "I never drink tea." in none
     assert erased == "after erasing ann: 0 of ann's, 1 of bob's"
+
+
+def knows(capsys, seen: list[str]) -> bool:
+    """What every recipe shows: the first call knows nothing, the second knows what was said in the first."""
+    printed = capsys.readouterr().out
+    assert printed.endswith("[thursday] cook: Not with peanuts.\n")
+    assert "peanuts" not in seen[0]
+    return "I'm allergic to peanuts" in seen[1]
+
+
+def test_openai_loop(capsys) -> None:
+    with ModelServer() as server:
+        server.say("Noted.", "Not with peanuts.")
+        example("openai_loop").main(hosts.openai_client(server))
+        assert knows(capsys, [hosts.system_of(body) for _, body in server.requests])
+
+
+def test_anthropic_loop(capsys) -> None:
+    claude = hosts.Claude("Noted.", "Not with peanuts.")
+    asyncio.run(example("anthropic_loop").main(claude.client()))
+    assert knows(capsys, claude.systems)
+
+
+def test_openai_agents_session(capsys) -> None:
+    with ModelServer() as server:
+        server.say("Noted.", "Not with peanuts.")
+        asyncio.run(example("openai_agents_session").main(hosts.agents_model(server)))
+        assert knows(capsys, [hosts.system_of(body) for _, body in server.requests])
+
+
+def test_llamaindex_memory(capsys) -> None:
+    llm = hosts.LlamaStub(answers=["Noted.", "Not with peanuts."])
+    asyncio.run(example("llamaindex_memory").main(llm))
+    assert knows(capsys, llm.systems)
+
+
+def test_pydantic_ai_agent(capsys) -> None:
+    stub = hosts.PydanticStub("Noted.", "Not with peanuts.")
+    asyncio.run(example("pydantic_ai_agent").main(stub.model))
+    assert knows(capsys, stub.systems)
