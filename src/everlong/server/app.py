@@ -23,7 +23,7 @@ from everlong.server.wire import Wire
 if TYPE_CHECKING:
     from everlong.memory import Memory
 
-__all__ = ["check_open", "create_app", "serve"]
+__all__ = ["check_open", "create_app", "credentials", "serve"]
 
 _PROBLEM: Final = {"model": problems.Problem, "content": {"application/problem+json": {}}}
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
@@ -58,7 +58,7 @@ def create_app(memory: Memory, settings: Settings | None = None, *, auth: bool =
     )
     app.state.door = Door(
         memory=memory,
-        credentials=_credentials(memory, settings) if auth else (),
+        credentials=credentials(memory, settings) if auth else (),
         rate=Rate(settings.rate_limit),
         rules=Rules(settings.rules),
     )
@@ -78,7 +78,8 @@ def create_app(memory: Memory, settings: Settings | None = None, *, auth: bool =
     return app
 
 
-def _credentials(memory: Memory, settings: Settings) -> tuple[Credentials, ...]:
+def credentials(memory: Memory, settings: Settings) -> tuple[Credentials, ...]:
+    """What opens this memory: the keys that it keeps, and the tokens that the settings ``jwt_…`` tell of."""
     by_key = ByKey(Keys(memory.parts.store, clock=memory.parts.clock))
     if not settings.jwt_keys:
         return (by_key,)

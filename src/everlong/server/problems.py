@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from everlong import errors
-from everlong.errors import ApprovalRequired, Conflict, EverlongError, Overloaded
+from everlong.errors import AccessDenied, ApprovalRequired, Conflict, EverlongError, Overloaded
 from everlong.records.plain import plain
 from everlong.server.auth import Unauthenticated
 
@@ -39,6 +39,8 @@ class Problem(BaseModel):
     errors: list[dict[str, Any]] | None = None
     expected: int | str | None = None
     actual: int | str | None = None
+    action: str | None = None
+    reason: str | None = None
     proposal_id: str | None = None
 
 
@@ -81,6 +83,8 @@ def problem_of(error: EverlongError) -> dict[str, Any]:
     }
     if isinstance(error, Conflict):
         told |= {"expected": _short(error.expected), "actual": _short(error.actual)}
+    if isinstance(error, AccessDenied):
+        told |= {"action": error.action, "reason": error.reason}
     if isinstance(error, ApprovalRequired):
         told["proposal_id"] = error.proposal_id
     return told

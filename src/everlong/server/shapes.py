@@ -7,10 +7,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, StrictBool, StrictInt
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StrictBool,
+    StrictInt,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from everlong.records import Kind, Origin
+from everlong.write.forget import THRESHOLD
 
 __all__ = [
     "Approval",
@@ -32,6 +43,8 @@ __all__ = [
     "Rejection",
     "Replaying",
     "SkillText",
+    "TopicErasure",
+    "TopicQuestion",
     "Turns",
 ]
 
@@ -53,8 +66,24 @@ _MOST = 100
 """Items of one batch: each is a transaction of its own, and the request waits for all."""
 
 
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, list):
+        return [_mended(each) for each in value]
+    if isinstance(value, dict):
+        return {_mended(name): _mended(each) for name, each in value.items()}
+    return value
+
+
 class _Shape(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _readable(cls, given: Any) -> Any:
+        """Half characters, which JSON can hold and no store can, become the mark for them before anything is read."""
+        return _mended(given)
 
     @property
     def given(self) -> dict[str, Any]:
@@ -247,6 +276,21 @@ class Erasure(_Shape):
     """That everything here shall go for good."""
 
     confirm: Literal[True]
+
+
+class TopicQuestion(_Shape):
+    """What a person wants forgotten, and how near in meaning something has to be to count as telling of it."""
+
+    topic: str
+    threshold: Annotated[float, Field(strict=True, gt=0, le=1)] = THRESHOLD
+
+
+class TopicErasure(TopicQuestion):
+    """The places that they confirmed: ``refs`` as the preview gave them."""
+
+    refs: list[str]
+    erase: StrictBool = False
+    reason: str = "asked to forget a topic"
 
 
 class PolicyQuestion(_Shape):

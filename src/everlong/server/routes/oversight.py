@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from io import BytesIO
+from tempfile import SpooledTemporaryFile
+from typing import Annotated, Final
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Body, Query
+from starlette.background import BackgroundTask
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from everlong.protocols import Request as PolicyRequest
 from everlong.records import ProposalKind
+from everlong.records.plain import plain
 from everlong.server.door import Here, Limit, answer, door_of
-from everlong.server.shapes import Approval, Erasure, Moment, PolicyQuestion, Rejection
+from everlong.server.shapes import Approval, Erasure, Moment, PolicyQuestion, Rejection, TopicErasure, TopicQuestion
 
 __all__ = ["router"]
 
 router = APIRouter(tags=["oversight"])
+_LINES: Final = "application/x-ndjson"
+_IN_MEMORY: Final = 1024 * 1024
+"""Bytes of an export from which it is put on the disk while it is sent."""
+_PIECE: Final = 64 * 1024
 
 
 @router.get("/inbox")
@@ -40,9 +49,76 @@ def reject(memory: Here, proposal_id: str, why: Rejection) -> Response:
 
 @router.post("/erase")
 def erase(memory: Here, sure: Erasure) -> Response:
-    """Removes everything kept here for good, or the conversation ``session``; counts by kind."""
+    """Removes everything kept here for good, or the conversation ``session``; the receipt counts by kind."""
     del sure
-    return answer({"erased": memory.erase()})
+    return answer(memory.erase())
+
+
+@router.post("/forget/preview")
+def forget_preview(memory: Here, asked: TopicQuestion) -> Response:
+    """Everything that tells of a topic: what a person looks at before it is forgotten. Changes nothing."""
+    return answer(memory.forget_preview(asked.topic, threshold=asked.threshold))
+
+
+@router.post("/forget")
+def forget_topic(memory: Here, confirmed: TopicErasure) -> Response:
+    """Takes out what was confirmed."""
+    given = {"threshold": confirmed.threshold, "erase": confirmed.erase, "reason": confirmed.reason}
+    return answer(memory.forget_topic(confirmed.topic, confirmed.refs, **given))
+
+
+@router.get("/upkeep/preview")
+def upkeep_preview(memory: Here) -> Response:
+    """What upkeep would do now. Changes nothing."""
+    return answer(memory.upkeep.preview())
+
+
+@router.post("/upkeep")
+def upkeep(memory: Here) -> Response:
+    """Does what is due now; the answer says what and why."""
+    return answer(memory.upkeep.run())
+
+
+@router.get("/upkeep/report")
+def upkeep_report(memory: Here) -> Response:
+    """What the facts are worth, and suggestions."""
+    return answer(memory.upkeep.report())
+
+
+@router.post("/upkeep/suggestions/{suggestion_id}")
+def follow(memory: Here, suggestion_id: str) -> Response:
+    """Follows one suggestion of the report."""
+    return answer({"items": memory.upkeep.apply(suggestion_id)})
+
+
+@router.get("/export", response_class=StreamingResponse)
+def export(memory: Here, *, audit: bool = False) -> Response:
+    """Everything kept here as JSON by lines; what was written is counted in ``X-Everlong-Export``."""
+    file = SpooledTemporaryFile(max_size=_IN_MEMORY)  # closed when it was sent
+    try:
+        written = memory.transfer.export(file, audit=audit)
+    except BaseException:
+        file.close()
+        raise
+    file.seek(0)
+    pieces = iter(lambda: file.read(_PIECE), b"")
+    headers = {"X-Everlong-Export": json.dumps(plain(written))}
+    return StreamingResponse(pieces, media_type=_LINES, headers=headers, background=BackgroundTask(file.close))
+
+
+Lines = Annotated[bytes, Body(media_type=_LINES, description="an export")]
+
+
+@router.post("/import/preview")
+def import_preview(memory: Here, lines: Lines) -> Response:
+    """What an import would do, by kind. Changes nothing."""
+    return answer(memory.transfer.preview(BytesIO(lines)))
+
+
+@router.post("/import")
+def import_(memory: Here, lines: Lines) -> Response:
+    """Takes an export in, beside what is here, in one transaction or not at all."""
+    return answer(memory.transfer.import_(BytesIO(lines)))
 
 
 @router.get("/jobs")
