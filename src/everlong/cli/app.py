@@ -10,6 +10,7 @@ import typer
 
 from everlong.cli import doctor, files, forgetting, oversight, render, rights, upkeep
 from everlong.cli import explain as explaining
+from everlong.cli import mcp as connecting
 from everlong.cli import serve as serving
 from everlong.cli.explain import show
 from everlong.cli.options import Agent, Cursor, Json, Limit, Org, SessionName, Url, User, at, on_scope, opened
@@ -202,6 +203,7 @@ explaining.register(app)
 doctor.register(app)
 rights.register(app)
 serving.register(app)
+connecting.register(app)
 files.register(app)
 upkeep.register(app)
 
