@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from io import BytesIO
 from tempfile import SpooledTemporaryFile
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Body, Query
 from starlette.background import BackgroundTask
@@ -63,7 +63,7 @@ def forget_preview(memory: Here, asked: TopicQuestion) -> Response:
 @router.post("/forget")
 def forget_topic(memory: Here, confirmed: TopicErasure) -> Response:
     """Takes out what was confirmed."""
-    given = {"threshold": confirmed.threshold, "erase": confirmed.erase, "reason": confirmed.reason}
+    given: dict[str, Any] = {"threshold": confirmed.threshold, "erase": confirmed.erase, "reason": confirmed.reason}
     return answer(memory.forget_topic(confirmed.topic, confirmed.refs, **given))
 
 
@@ -94,7 +94,7 @@ def follow(memory: Here, suggestion_id: str) -> Response:
 @router.get("/export", response_class=StreamingResponse)
 def export(memory: Here, *, audit: bool = False) -> Response:
     """Everything kept here as JSON by lines; what was written is counted in ``X-Everlong-Export``."""
-    file = SpooledTemporaryFile(max_size=_IN_MEMORY)  # closed when it was sent
+    file = SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - closed when it was sent
     try:
         written = memory.transfer.export(file, audit=audit)
     except BaseException:
