@@ -1,6 +1,7 @@
 """Stores that are new, newer, interrupted or opened twice at once, on both dialects."""
 
 import threading
+from dataclasses import replace
 
 import pytest
 from alembic import command
@@ -10,6 +11,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, inspect, text
 
 from everlong.errors import EverlongError, SchemaMismatch
+from everlong.protocols import Backlog
 from everlong.store import migrate, open_store, schema
 from everlong.testing import CountingIds, FakeClock
 from everlong.testing.samples import ANN, add_fact, extraction, proposal
@@ -116,6 +118,32 @@ def test_an_older_store_is_brought_up_to_date_with_all_it_holds(empty, revision)
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []
         assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == schema.HEAD
+
+
+def test_what_waits_in_an_older_store_is_counted(empty):
+    url, engine = empty
+    made_at(engine, "0003")
+    place = {"org": "acme", "agent": "", "user": "ann"}
+    with engine.begin() as connection:
+        for session, extracted in (("talk", 1), ("walk", 0)):
+            values = {"epoch": "e", "created_at": 1, "updated_at": 1, "extracted": extracted, "session": session}
+            connection.execute(schema.sessions.insert().values(**place, **values))
+            for position in (1, 2, 3):
+                values = {"id": f"m{position}", "session": session, "position": position, "revision": position}
+                values |= dict.fromkeys(("role", "content", "speaker", "origin"), "茶") | {"terms": b"12345678"}
+                values |= {"signals": "[]", "metadata": "{}", "created_at": 1, "length": 1, "question": 0}
+                connection.execute(schema.messages.insert().values(**place, **values))
+        connection.execute(
+            text(
+                "INSERT INTO buckets VALUES ('acme', '', 'ann', '', 'message', 'e', 3), ('', '', '', '', 'fact', 'e', 1)"
+            )
+        )
+    store = opened(url)
+    with store.write() as tx:
+        assert tx.messages.backlog(replace(ANN, session="talk")) == Backlog(messages=2, characters=2, at_home=5)
+        tx.sessions.fence(replace(ANN, session="walk"))
+        assert tx.messages.backlog(replace(ANN, session="talk")).at_home == 2
+    store.close()
 
 
 def test_the_head_of_the_code_is_the_last_migration():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -11,7 +11,7 @@ from sqlalchemy import and_, bindparam, func, select, tuple_
 
 from everlong.errors import InvalidInput
 from everlong.records import Earlier, Fact, MemoryFile, Message, Profile, Session
-from everlong.store import rows, schema, sql
+from everlong.store import rows, schema, sql, waiting
 from everlong.store.passages import index_file
 from everlong.store.rows.values import ordered
 from everlong.store.schema import PLACE
@@ -228,6 +228,8 @@ class Copies:
         elif isinstance(record, Session):
             values["epoch"] = self._new_id("epoch")
         stored = bool(self._work.change(_put(kind), **values))
+        if stored and isinstance(record, Message):
+            waiting.put_back(self._work, replace(record.scope, session=record.session), record.position)
         if stored and isinstance(record, MemoryFile):
             index_file(self._work, record, self._new_id)
         return stored

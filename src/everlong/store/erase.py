@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import and_, bindparam, delete, exists, or_, select, update
 
-from everlong.store import rows, schema, sql
+from everlong.store import rows, schema, sql, waiting
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Table
@@ -119,6 +119,11 @@ def _unquote(work: Work, scope: Scope) -> None:
         work.change(_UNQUOTE_VERSION, **at, w_id=fact_id, w_version=version, body=shorter)
 
 
+def _last_messages(bucket: sql.Row) -> tuple[bool, sql.Row]:
+    """As extraction takes them: facts, then what was read."""
+    return bucket[4] == "message", bucket
+
+
 def erase(work: Work, scope: Scope, new_id: NewId) -> dict[str, int]:
     """Deletes all that is kept within ``scope``; counts by kind.
 
@@ -126,8 +131,10 @@ def erase(work: Work, scope: Scope, new_id: NewId) -> dict[str, int]:
     begins after, and no two wait for each other in a circle.
     """
     named, where = sql.named(scope), sql.place(scope)
-    for row in sorted(work.rows(_buckets(named), **where)):
+    for row in sorted(work.rows(_buckets(named), **where), key=_last_messages):
         sql.renew(work, rows.to_scope(*row[:4]), row[4], new_id("epoch"))
+    if scope.session:
+        waiting.leave(work, scope)
     work.change(_forget(named), **where)
     counts = {name: work.change(_delete(name, named), **where) for name in _TABLES}
     if scope.session:

@@ -75,7 +75,7 @@ def forget(
 ) -> dict[str, int]:
     """See :meth:`everlong.protocols.Transaction.forget`. Buckets first, as everyone takes them."""
     places = {(fact.scope, "fact") for fact in facts} | {(message.scope, "message") for message in messages}
-    for place, kind in sorted(places):
+    for place, kind in sorted(places, key=lambda bucket: (bucket[1] == "message", bucket)):
         sql.renew(work, place, kind, new_id("epoch"))
     for fact in facts:
         for name in _OF_FACT:

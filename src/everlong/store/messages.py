@@ -6,11 +6,11 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import and_, bindparam, case, exists, func, literal_column, select, union_all, update
+from sqlalchemy import bindparam, exists, func, literal_column, select, union_all, update
 
 from everlong.errors import InvalidInput, InvalidScope
 from everlong.protocols import Backlog
-from everlong.store import rows, sql
+from everlong.store import rows, sql, waiting
 from everlong.store.schema import PLACE, Words, messages, sessions, vectors
 from everlong.store.sessions import begin
 
@@ -55,15 +55,10 @@ _EMBEDDED: Final = exists().where(
 _PENDING: Final = (
     select(*_COLUMNS).where(sql.exactly(messages, home=True), ~_EMBEDDED).order_by(_AT).limit(bindparam("most"))
 )
-_HERE: Final = messages.c.session == bindparam("w_session")
 _BACKLOG: Final = (
-    select(
-        func.coalesce(func.sum(case((_HERE, 1), else_=0)), 0),
-        func.coalesce(func.sum(case((_HERE, messages.c.length), else_=0)), 0),
-        func.count(),
-    )
-    .select_from(sessions.join(messages, and_(*(messages.c[name] == sessions.c[name] for name in PLACE))))
-    .where(sql.exactly(sessions, home=True), sessions.c.extracted < _AT)
+    select(func.count(), func.coalesce(func.sum(messages.c.length), 0))
+    .select_from(sessions.join(messages, waiting.unread()))
+    .where(sql.exactly(sessions))
 )
 _EVER: Final = 2**62
 _WINDOWS: Final = 64
@@ -126,7 +121,7 @@ class Messages:
         if not fresh:
             return ()
         # The bucket before the session, as an erasure takes them: so the two never wait for each other in a circle.
-        last = sql.bump(self._work, session.home, _KIND, self._new_id("epoch"), len(fresh))
+        last = sql.bump(self._work, session.home, _KIND, self._new_id("epoch"), len(fresh), waiting=len(fresh))
         begin(self._work, session, list(fresh.values()), self._new_id("epoch"))
         first = last - len(fresh) + 1
         stored = (
@@ -136,8 +131,9 @@ class Messages:
         return tuple(message for message in stored if message)
 
     def backlog(self, session: Scope) -> Backlog:
-        here, characters, home = self._work.rows(_BACKLOG, **sql.place(session))[0]
-        return Backlog(messages=int(here), characters=int(characters), at_home=int(home))
+        here, characters = self._work.rows(_BACKLOG, **sql.place(session))[0]
+        home = waiting.at_home(self._work, session)
+        return Backlog(messages=int(here), characters=int(characters), at_home=home)
 
     def tail(self, session: Scope, *, limit: int, before: int | None = None) -> tuple[Message, ...]:
         if self._hides(session):

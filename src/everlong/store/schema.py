@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Column, Double, Index, Integer, LargeBinary, MetaData, Table, Text, text
 
-HEAD: Final = "0003"
+HEAD: Final = "0004"
 """The revision that :data:`metadata` describes."""
 
 metadata: Final = MetaData()
@@ -177,6 +177,7 @@ buckets: Final = Table(
     *_words(*PLACE, "kind", key=True),
     *_words("epoch"),
     *_numbers("revision"),
+    Column("waiting", BigInteger, nullable=False, server_default=text("0")),
 )
 
 revisions: Final = Table(

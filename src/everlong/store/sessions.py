@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import bindparam, case, func, select, update
 
 from everlong.errors import Conflict
-from everlong.store import rows, sql
+from everlong.store import rows, sql, waiting
 from everlong.store.pages import Listing
 from everlong.store.schema import PLACE, buckets, sessions
 
@@ -93,6 +93,7 @@ class Sessions:
 
     def advance(self, session: Session, *, extracted: int) -> Session:
         where = sql.place(session.scope)
+        waiting.read(self._work, session.scope, session.extracted, extracted)
         expected = {"w_epoch": session.epoch, "w_extracted": session.extracted}
         if not self._work.change(_ADVANCE, **where, **expected, extracted=extracted):
             found = self.get(session.scope)
@@ -102,4 +103,5 @@ class Sessions:
         return replace(session, extracted=extracted)
 
     def fence(self, scope: Scope) -> int:
+        waiting.leave(self._work, scope)
         return self._work.change(_fence(sql.named(scope)), **sql.place(scope), epoch=self._new_id("epoch"))

@@ -165,19 +165,20 @@ def _bump() -> Executable:
     made = insert(schema.buckets).values({c.name: bindparam(c.name) for c in schema.buckets.c})
     return made.on_conflict_do_update(
         index_elements=[*schema.PLACE, "kind"],
-        set_={"revision": schema.buckets.c.revision + made.excluded.revision},
+        set_={name: schema.buckets.c[name] + made.excluded[name] for name in ("revision", "waiting")},
     ).returning(schema.buckets.c.revision)
 
 
 _BUMP: Final = _bump()
 
 
-def bump(work: Work, scope: Scope, kind: str, epoch: str, by: int = 1) -> int:
-    """Moves a bucket on by ``by`` revisions and returns the last; a new bucket begins in ``epoch``.
+def bump(work: Work, scope: Scope, kind: str, epoch: str, by: int = 1, *, waiting: int = 0) -> int:
+    """Moves a bucket on by ``by`` revisions and returns the last; a new bucket begins in ``epoch``. ``waiting`` more of
+    its messages wait to be extracted.
 
     The row stays locked until the transaction ends, so writers of one bucket follow one another.
     """
-    found = work.row(_BUMP, **columns(scope), kind=kind, epoch=epoch, revision=by)
+    found = work.row(_BUMP, **columns(scope), kind=kind, epoch=epoch, revision=by, waiting=waiting)
     if found is None:
         raise AssertionError("an upsert returns its row")
     return int(found[0])

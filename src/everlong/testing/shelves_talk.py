@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -274,6 +275,35 @@ class SessionTests:
             assert tx.messages.backlog(TALK) == Backlog(messages=2, characters=left, at_home=3)
             tx.sessions.fence(TALK)
             assert tx.messages.backlog(TALK) == Backlog(messages=0, characters=0, at_home=1)
+
+    def test_the_count_of_what_waits_follows_every_change(self, store: Store) -> None:
+        def waits(expected: int) -> None:
+            assert tx.messages.backlog(TALK).at_home == tx.messages.backlog(WALK).at_home == expected
+
+        with store.write() as tx:
+            said = say(tx, "a", "b", "安娜", seconds=1)
+            say(tx, "c", "d", session=WALK, seconds=10)
+            waits(5)
+            session = tx.sessions.get(TALK)
+            assert session is not None
+            session = tx.sessions.advance(session, extracted=said[1].position)
+            waits(3)
+            tx.sessions.advance(session, extracted=said[0].position)
+            waits(4)
+        with suppress(Conflict), store.write() as tx:
+            tx.sessions.advance(session, extracted=said[2].position)
+        with store.write() as tx:
+            waits(4)
+            tx.erase(TALK)
+            waits(2)
+            say(tx, "again", seconds=20)
+            waits(3)
+            tx.sessions.fence(ANN)
+            waits(0)
+            say(tx, "e", session=WALK, seconds=30)
+            waits(1)
+            tx.erase(ANN)
+            waits(0)
 
     def test_a_fence_stops_work_in_flight_and_counts_all_as_extracted(self, store: Store) -> None:
         with store.write() as tx:
