@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, ValidationError, field_validator
@@ -49,6 +49,8 @@ from everlong.read.reader import Reader
 from everlong.records import CATEGORIES, Job, Scope
 from everlong.search import BucketIndex
 from everlong.store import open_store
+from everlong.telemetry.observed import ObservedStore, observe, observed_tasks
+from everlong.telemetry.spans import tracing
 from everlong.transfer import Gate
 from everlong.workers import Retry, Worker
 from everlong.workers.schedule import UpkeepSettings
@@ -64,6 +66,9 @@ from everlong.write.signals import load as load_signals
 from everlong.write.split import SplitExtractor
 from everlong.write.upkeep import Upkeep
 from everlong.write.writer import Debounce, Limits, Writer
+
+if TYPE_CHECKING:
+    from everlong.telemetry.metrics import Instruments
 
 __all__ = ["Settings", "build", "load_settings", "new_id", "now", "open_memory"]
 
@@ -177,6 +182,7 @@ class Settings(UpkeepSettings):
     job_attempts: int = Field(default=5, ge=1, description="failed work is parked after so many tries")
     lease_seconds: float = Field(default=60, gt=0, description="work of a worker that died is taken over after this")
     worker_threads: int = Field(default=2, ge=1, description="jobs that one process does at once")
+    metrics: bool = Field(default=False, description="measure for Prometheus (extra metrics); see everlong metrics")
     trace_sample: float = Field(
         default=0.0, ge=0, le=1, description="share of questions whose trace is stored, for everlong explain"
     )
@@ -260,7 +266,7 @@ def build(
     counter = counter or open_counter(settings.token_counter)
     extractor = extractor or _extractor(settings, chat_model)
     schedule = settings.schedule()
-    store = open_store(settings.url, clock=clock, new_id=new_id)
+    store, instruments = _store(settings, clock, new_id)
     index = BucketIndex(
         model=embedder.model if embedder else "",
         dimensions=embedder.dimensions if embedder else 0,
@@ -275,6 +281,7 @@ def build(
         extractor=extractor,
         zone=settings.zone,
         daily_tokens=settings.daily_tokens,
+        on_record=instruments.extraction if instruments else lambda _: None,
         **shared,
     )
     writer = _writer(settings, applier, counter=counter, **shared)
@@ -289,7 +296,7 @@ def build(
     )
     uses = telemetry.Uses()
     tasks = {"extract": background.extract, "embed": background.embed, UPKEEP: upkeep.task}
-    worker = _worker(settings, store, tasks, uses, clock)
+    worker = _worker(settings, store, observed_tasks(tasks, instruments), uses, clock)
     metrics = telemetry.Metrics()
     return Memory(
         Parts(
@@ -307,7 +314,11 @@ def build(
             upkeep=upkeep,
             gate=_gate(settings, redact),
             worker=worker,
-            middleware=_onion(settings, policy or Rules(settings.rules), reviewer, store, metrics, clock, new_id),
+            middleware=[
+                observe(instruments),
+                *_onion(settings, policy or Rules(settings.rules), reviewer, store, metrics, clock, new_id),
+            ],
+            instruments=instruments,
             metrics=metrics,
             traces=telemetry.TraceLog(store, sample=settings.trace_sample, random=random.random, redact=redact),
             uses=uses,
@@ -320,6 +331,19 @@ def build(
             zone=settings.zone,
         )
     )
+
+
+def _store(settings: Settings, clock: Clock, new_id: NewId) -> tuple[Store, Instruments | None]:
+    """The store, and the metrics of this memory if they are wished; it is looked at only where somebody measures."""
+    store = open_store(settings.url, clock=clock, new_id=new_id)
+    if not settings.metrics and not tracing():
+        return store, None
+    observed = ObservedStore(store)
+    if settings.metrics:
+        from everlong.telemetry.metrics import Instruments
+
+        observed.instruments = Instruments(observed, clock)
+    return observed, observed.instruments
 
 
 def _worker(

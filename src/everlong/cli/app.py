@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from everlong.cli import doctor, files, forgetting, oversight, render, rights, upkeep
+from everlong.cli import doctor, files, forgetting, metrics, oversight, render, rights, upkeep
 from everlong.cli import explain as explaining
 from everlong.cli import mcp as connecting
 from everlong.cli import serve as serving
@@ -199,6 +199,7 @@ def worker(
 
 oversight.register(app)
 forgetting.register(app)
+metrics.register(app)
 explaining.register(app)
 doctor.register(app)
 rights.register(app)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from everlong.read.presets import Preset
     from everlong.read.reader import Reader
     from everlong.telemetry import Metrics, TraceLog, Uses
+    from everlong.telemetry.metrics import Instruments
     from everlong.transfer import Gate
     from everlong.workers import Worker
     from everlong.write.forget import Forgetter
@@ -57,6 +58,7 @@ class Parts:
     clock: Clock
     new_id: NewId
     on_recall: Callable[..., None]
+    instruments: Instruments | None = None
     background: bool = True
     budget: int = 2000
     preset: Preset = PRESETS["default"]

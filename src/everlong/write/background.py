@@ -26,7 +26,7 @@ from everlong.write.apply import index_fact, index_message, job_key, kept_at, wo
 from everlong.write.nearby import nearby
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from everlong.protocols import Clock, Embedder, Extractor, Index, NewId, Store, Transaction
     from everlong.write.apply import Applier
@@ -75,10 +75,12 @@ class Background:
         new_id: NewId,
         zone: str = "UTC",
         daily_tokens: int = 0,
+        on_record: Callable[[ExtractionRecord], None] = lambda _: None,
     ) -> None:
         self._store, self._applier, self._index = store, applier, index
         self._embedder, self._extractor = embedder, extractor
         self._clock, self._new_id, self._zone, self._daily_tokens = clock, new_id, zone, daily_tokens
+        self._on_record = on_record
 
     # ---------------------------------------------------------------------------------------------------- embed
 
@@ -255,6 +257,7 @@ class Background:
                 raise Conflict(f"job {job.id}", expected=job.worker, actual="another worker")
             if tx.messages.after(job.scope, last, limit=1):
                 self._enqueue_rest(tx, job.scope)
+        self._on_record(record)
         self._store.notify()
 
     def _enqueue_rest(self, tx: Transaction, session: Scope) -> None:
@@ -309,6 +312,7 @@ class Background:
             present = tx.sessions.get(record.scope)
             if present is not None and present.epoch == state.epoch:
                 tx.extractions.append(record)
+        self._on_record(record)
 
 
 def _progress(done: int, failed: ModelError | None) -> int:
