@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +15,7 @@ from everlong.errors import UnusableExtraction
 from everlong.protocols import ChatTurn
 from everlong.records import Candidate, Change, Fact
 from everlong.write.answer import read_object
-from everlong.write.compare import junk, meaning_of
+from everlong.write.compare import Meaning, junk, meaning_of
 from everlong.write.retention import retired
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ __all__ = ["SCHEMA", "Consolidation", "consolidated", "crowded", "question"]
 _KEPT: Final = 0.6
 """A sentence with fewer of its sources' distinct words than this share has lost what nothing explains: repeated subjects
 and verbs are counted once on both sides, so only content can be missing."""
+_FIGURE: Final = re.compile(r"[\d.,:/-]+|[一二两三四五六七八九十百千万]+")
 _SHOWN: Final = 60
 """Facts of one category that a model sees, the oldest."""
 
@@ -156,10 +158,10 @@ def _lost(content: str, sources: Sequence[Fact]) -> str:
     """What of the sources is missing in ``content``, or stands in none of them; empty when nothing of weight is."""
     said = meaning_of(content)
     known = [meaning_of(fact.content) for fact in sources]
-    numbers = frozenset[str]().union(*(each.numbers for each in known))
+    numbers = frozenset[str]().union(*(_figures(each) for each in known))
     names = frozenset[str]().union(*(each.names for each in known))
-    if numbers != said.numbers:
-        return f"numbers differ: {', '.join(sorted(numbers ^ said.numbers))}"
+    if numbers != _figures(said):
+        return f"numbers differ: {', '.join(sorted(numbers ^ _figures(said)))}"
     plain, everything = said.plain, " ".join(each.plain for each in known)
     missing = sorted(name for name in names if name not in plain)
     if missing:
@@ -172,6 +174,11 @@ def _lost(content: str, sources: Sequence[Fact]) -> str:
     words = set[int]().union(*(set(text.terms(fact.content)) for fact in sources))
     kept = len(words & set(text.terms(content))) / max(len(words), 1)
     return "" if kept >= _KEPT else f"only {kept:.0%} of the sources' words are left"
+
+
+def _figures(meaning: Meaning) -> frozenset[str]:
+    """The numbers of a statement without what they count, which may stand elsewhere in another wording."""
+    return frozenset(match[0].rstrip(".,:/-") for n in meaning.numbers if (match := _FIGURE.match(n)))
 
 
 def _made(content: str, sources: Sequence[Fact], now: datetime, new_id: NewId) -> list[Change]:
