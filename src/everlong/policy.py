@@ -34,7 +34,7 @@ _SHOWN: Final = frozenset(
 
 _MIXED: Final = frozenset(
     {"proposals", "extractions", "extraction", "export", "import_preview"}
-    | {"forget_preview", "forget_topic", "erase_topic"}
+    | {"forget_preview", "forget_topic", "erase_topic", "upkeep_preview", "upkeep_report"}
 )
 _MIXED_WIDELY: Final = frozenset({"explain", "journal"})
 """Reads that quote records within the scope; traces, which the journal holds too, quote all that the scope sees."""
@@ -122,7 +122,9 @@ def _part(wanted: str | None, part: str, by: Principal) -> bool:
         return True
     if wanted == "*":
         return bool(part)
-    return part == (by.id if wanted == "{id}" else wanted)
+    if wanted == "{id}":
+        return bool(part) and part == by.id  # who has no id owns nothing, least of all what is everybody's
+    return part == wanted
 
 
 def _group(action: str) -> str:
