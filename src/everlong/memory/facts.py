@@ -114,17 +114,6 @@ class Facts(View):
     def _revise(self, **fields: Any) -> Fact:
         return self._writer.revise(self.scope, by=self.by, **fields)
 
-    def forget(self, fact_id: str, *, reason: str = "asked to forget") -> Fact:
-        """Retires one fact: no recall and no prompt shows it again. Its history stays until erased.
-
-        Raises:
-            NotFound: no such fact.
-        """
-        return self._run("forget", self._forget, fact_id=fact_id, reason=reason)
-
-    def _forget(self, **fields: Any) -> Fact:
-        return self._writer.forget(self.scope, by=self.by, **fields)
-
     def restore(self, fact_id: str, *, reason: str = "asked to restore") -> Fact:
         """Makes a retired or superseded fact active again. What replaced it stays, and no longer in its place.
 

@@ -12,8 +12,8 @@ from everlong.memory.forgetting import Forgetting
 from everlong.memory.inbox import Inbox
 from everlong.memory.reading import Reading
 from everlong.memory.skills import SkillShelf
-from everlong.memory.upkeep import Upkeep
 from everlong.memory.transfer import Transfer
+from everlong.memory.upkeep import Upkeep
 from everlong.memory.view import zoned
 from everlong.records import TIMED
 
@@ -150,18 +150,3 @@ class ScopedMemory(Conversation, Reading, Facts, Forgetting):
     def _usage(self, *, since: datetime | None) -> Usage:
         with self._store.read() as tx:
             return tx.extractions.usage(self.scope, since=since or datetime(1970, 1, 1, tzinfo=UTC))
-
-    def erase(self) -> dict[str, int]:
-        """Removes everything kept at or within this scope for good; returns how many records of each kind.
-
-        With a session in the scope: that conversation and what was learned in it.
-        """
-        return self._run("erase", self._erase)
-
-    def _erase(self) -> dict[str, int]:
-        counts = self._writer.erase(self.scope, by=self.by)
-        self._memory.parts.traces.erase(self.scope)
-        self._memory.parts.uses.forget(self.scope)
-        self._memory.parts.reader.forget(self.scope)
-        self._memory.parts.index.forget(self.scope.home)
-        return counts
