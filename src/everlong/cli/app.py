@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from everlong.cli import doctor, files, forgetting, metrics, oversight, render, rights, upkeep
+from everlong.cli import doctor, files, forgetting, metrics, oversight, render, rights, transfer, upkeep
 from everlong.cli import explain as explaining
 from everlong.cli import mcp as connecting
 from everlong.cli import serve as serving
@@ -206,6 +206,7 @@ rights.register(app)
 serving.register(app)
 connecting.register(app)
 files.register(app)
+transfer.register(app)
 upkeep.register(app)
 
 
