@@ -65,9 +65,9 @@ class RemoteMemory:
     def _call(self, kind: Any, method: str, path: str, **given: Any) -> Any:
         return decode(kind, self._client.call(method, path, scope=self.scope, **given))
 
-    def _items(self, kind: Any, path: str, **query: Any) -> Any:
-        told = self._client.call("GET", path, scope=self.scope, query=query)
-        return decode(tuple[kind, ...], told["items"])
+    def _items(self, record: Any, where: str, /, **query: Any) -> Any:
+        told = self._client.call("GET", where, scope=self.scope, query=query)
+        return decode(tuple[record, ...], told["items"])
 
     @property
     def inbox(self) -> RemoteInbox:

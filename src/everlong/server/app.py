@@ -55,6 +55,7 @@ def create_app(memory: Memory, settings: Settings | None = None, *, auth: bool =
         openapi_url="/v1/openapi.json",
         responses=_ERRORS,
         redirect_slashes=False,
+        generate_unique_id_function=lambda route: f"{route.tags[0]}_{route.name}" if route.tags else route.name,
     )
     app.state.door = Door(
         memory=memory,

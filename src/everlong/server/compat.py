@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from fastapi import APIRouter, Body
 from starlette.responses import Response
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from everlong.memory import ScopedMemory
 
 __all__ = ["router"]
+
+_NAME: Final = str.maketrans({"/": "_", "{": "", "}": ""})
 
 
 class _Calls(DocumentCalls):
@@ -36,7 +38,9 @@ def router() -> APIRouter:
     """The routes, below ``/api``."""
     made = APIRouter(tags=["deerflow"])
     for method, path in ROUTES:
-        made.add_api_route(path, _route(method, path), methods=[method], name=f"deerflow {method} {path}")
+        made.add_api_route(
+            path, _route(method, path), methods=[method], name=f"{method.lower()}{path}".translate(_NAME)
+        )
     return made
 
 

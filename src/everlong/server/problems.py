@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
 from everlong import errors
 from everlong.errors import AccessDenied, ApprovalRequired, Conflict, EverlongError, Overloaded
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.requests import Request
 
-__all__ = ["Json", "Problem", "TooFast", "install", "name_of", "problem_of"]
+__all__ = ["Json", "Problem", "TooFast", "install", "name_of", "problem_of", "unforeseen"]
 
 _log = logging.getLogger("everlong.server")
 _KINDS: Final = "urn:everlong:problem:"
 _SERVER_ERROR: Final = 500
+_WRONG_METHOD: Final = 405
 _BY_STATUS: Final = {400: "InvalidInput", 404: "NotFound", 413: "TooLarge", 422: "InvalidInput"}
 
 
@@ -100,7 +102,6 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Unauthenticated, _unauthenticated)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(Exception, _unforeseen)
 
 
 def _answer(request: Request, told: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
@@ -110,7 +111,7 @@ def _answer(request: Request, told: dict[str, Any], headers: dict[str, str] | No
 
 def _ours(request: Request, error: Exception) -> Response:
     if not isinstance(error, EverlongError):
-        return _unforeseen(request, error)
+        return unforeseen(request, error)
     if error.status >= _SERVER_ERROR:
         _log.error("%s: %s", type(error).__name__, error, extra={"request_id": request.state.request_id})
     headers = {"Retry-After": str(getattr(error, "seconds", 1))} if isinstance(error, Overloaded) else None
@@ -147,10 +148,21 @@ def _http(request: Request, error: Exception) -> Response:
     detail = str(error.detail) if isinstance(error, HTTPException) else ""
     kind = _KINDS + _BY_STATUS[status] if status in _BY_STATUS else "about:blank"
     told = {"type": kind, "title": detail, "status": status, "detail": detail}
-    return _answer(request, told, dict(getattr(error, "headers", None) or {}))
+    headers = dict(getattr(error, "headers", None) or {})
+    if status == _WRONG_METHOD:
+        headers["Allow"] = ", ".join(sorted(_methods(request)))
+    return _answer(request, told, headers)
 
 
-def _unforeseen(request: Request, error: Exception) -> Response:
+def _methods(request: Request) -> set[str]:
+    """What the path takes: every method has a route of its own, and the one that refused knows of itself only."""
+    asked = {method: {**request.scope, "method": method} for method in ("GET", "PUT", "POST", "PATCH", "DELETE")}
+    routes = request.app.routes
+    return {m for m, scope in asked.items() if any(route.matches(scope)[0] is Match.FULL for route in routes)}
+
+
+def unforeseen(request: Request, error: Exception) -> Response:
+    """The answer to what nobody thought of: it says nothing, the log says all."""
     _log.error("unforeseen error", exc_info=error, extra={"request_id": getattr(request.state, "request_id", "")})
     told = {
         "type": "about:blank",

@@ -55,11 +55,17 @@ def _written(value: Any) -> Any:
     return value
 
 
+def _whole(value: Any) -> Any:
+    """JSON has one kind of number: 4.0 is the integer 4."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_Whole = Annotated[StrictInt, BeforeValidator(_whole)]
 Moment = Annotated[AwareDatetime, BeforeValidator(_written)]
 """A time with its zone, as text."""
 _Share = Annotated[float, Field(strict=True, ge=0, le=1)]
-_Version = Annotated[StrictInt, Field(ge=0, le=2**53)]
-_Count = Annotated[StrictInt, Field(ge=0, le=1000)]
+_Version = Annotated[_Whole, Field(ge=0, le=2**53)]
+_Count = Annotated[_Whole, Field(ge=0, le=1000)]
 _Object = dict[str, JsonValue]
 _Name = Annotated[str, Field(max_length=512)]
 _MOST = 100
@@ -100,8 +106,8 @@ class Turn(_Shape):
     id: _Name | None = None
     name: str | None = None
     speaker: str | None = None
-    created_at: str | StrictInt | float | None = None
-    timestamp: str | StrictInt | float | None = None
+    created_at: str | _Whole | float | None = None
+    timestamp: str | _Whole | float | None = None
     origin: str | None = None
     metadata: _Object | None = None
     additional_kwargs: _Object | None = None
@@ -174,7 +180,7 @@ class ProfileChange(_Shape):
 
 class _Filters(_Shape):
     kinds: Annotated[list[Kind], Field(max_length=3)] | None = None
-    limit: Annotated[StrictInt, Field(ge=1, le=1000)] | None = None
+    limit: Annotated[_Whole, Field(ge=1, le=1000)] | None = None
     min_score: _Share | None = None
     categories: list[str] | None = None
     sessions: list[str] | None = None
@@ -190,8 +196,8 @@ class _Filters(_Shape):
     metadata: _Object | None = None
     as_of: Moment | None = None
     valid_at: Moment | None = None
-    before: Annotated[StrictInt, Field(ge=0, le=100)] | None = None
-    after: Annotated[StrictInt, Field(ge=0, le=100)] | None = None
+    before: Annotated[_Whole, Field(ge=0, le=100)] | None = None
+    after: Annotated[_Whole, Field(ge=0, le=100)] | None = None
 
     @property
     def given(self) -> dict[str, Any]:
@@ -215,11 +221,11 @@ class ContextQuestion(_Filters):
     """A question for a prompt block, how long it may be and how it looks."""
 
     question: str | None = None
-    budget: StrictInt | None = None
+    budget: _Whole | None = None
     preset: str | None = None
     format: str | None = None
     max_messages: _Count | None = None
-    max_tokens: Annotated[StrictInt, Field(ge=0, le=1_000_000)] | None = None
+    max_tokens: Annotated[_Whole, Field(ge=0, le=1_000_000)] | None = None
     time_window: str | None = None
     trace: StrictBool = False
 

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from everlong.server.problems import unforeseen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +46,7 @@ class Wire:
         asked = headers.get("x-request-id", "")
         name = asked if _ID.fullmatch(asked) else self._new_id("req")
         scope.setdefault("state", {})["request_id"] = name
-        started, status = perf_counter(), 500
+        started, status = perf_counter(), 0
 
         async def reply(message: Message) -> None:
             nonlocal status
@@ -57,6 +60,10 @@ class Wire:
 
         try:
             await self._app(scope, self._bounded(headers, receive), reply)
+        except Exception as error:
+            if status:  # too late for another answer: the connection is cut
+                raise
+            await unforeseen(Request(scope), error)(scope, receive, reply)
         finally:
             _note(scope, status, (perf_counter() - started) * 1000)
 

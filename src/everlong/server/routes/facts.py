@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
@@ -44,7 +44,11 @@ def facts(
     )
 
 
-@router.post("/facts", status_code=201)
+_FACT: Final = {"parameters": {"fact_id": "$response.body#/fact/id"}}
+_LINKS: Final = {name: {"operationId": f"facts_{name}", **_FACT} for name in ("fact", "history", "revise", "forget")}
+
+
+@router.post("/facts", status_code=201, responses={201: {"links": _LINKS}})
 def remember(memory: Here, fact: FactStatement) -> Response:
     """Stores one fact: added, or merged into what was known; the answer says which and why."""
     return answer(memory.remember(**fact.given), status=201)
