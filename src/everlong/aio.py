@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from everlong.read.presets import Preset
     from everlong.records import (
         Added,
+        AuditReport,
         Context,
         Entry,
         Exported,
@@ -62,7 +63,15 @@ if TYPE_CHECKING:
         ValueReport,
     )
 
-__all__ = ["AsyncFiles", "AsyncInbox", "AsyncMemory", "AsyncScopedMemory", "AsyncSkillShelf", "AsyncTransfer", "AsyncUpkeep"]
+__all__ = [
+    "AsyncFiles",
+    "AsyncInbox",
+    "AsyncMemory",
+    "AsyncScopedMemory",
+    "AsyncSkillShelf",
+    "AsyncTransfer",
+    "AsyncUpkeep",
+]
 
 T = TypeVar("T")
 _THREADS: Final = 16
@@ -253,6 +262,14 @@ class AsyncScopedMemory:
     async def journal(self, *, target: str = "", action: str = "", cursor: str = "", limit: int = 100) -> Page[Entry]:
         """Who changed what here and why."""
         return await self._run(self._scoped.journal, target=target, action=action, cursor=cursor, limit=limit)
+
+    async def journal_lines(self) -> str:
+        """The whole journal as lines of JSON."""
+        return await self._run(self._scoped.journal_lines)
+
+    async def verify_journal(self) -> AuditReport:
+        """Whether the chain over the journal is whole."""
+        return await self._run(self._scoped.verify_journal)
 
     async def extractions(self, *, cursor: str = "", limit: int = 100) -> Page[ExtractionRecord]:
         """What every extraction here read, answered, decided and cost."""

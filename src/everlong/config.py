@@ -182,6 +182,7 @@ class Settings(UpkeepSettings):
     job_attempts: int = Field(default=5, ge=1, description="failed work is parked after so many tries")
     lease_seconds: float = Field(default=60, gt=0, description="work of a worker that died is taken over after this")
     worker_threads: int = Field(default=2, ge=1, description="jobs that one process does at once")
+    audit_chain: bool = Field(default=False, description="chain journal entries, for everlong audit verify")
     metrics: bool = Field(default=False, description="measure for Prometheus (extra metrics); see everlong metrics")
     trace_sample: float = Field(
         default=0.0, ge=0, le=1, description="share of questions whose trace is stored, for everlong explain"
@@ -335,7 +336,7 @@ def build(
 
 def _store(settings: Settings, clock: Clock, new_id: NewId) -> tuple[Store, Instruments | None]:
     """The store, and the metrics of this memory if they are wished; it is looked at only where somebody measures."""
-    store = open_store(settings.url, clock=clock, new_id=new_id)
+    store = open_store(settings.url, clock=clock, new_id=new_id, chain=settings.audit_chain)
     if not settings.metrics and not tracing():
         return store, None
     observed = ObservedStore(store)

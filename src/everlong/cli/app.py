@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from everlong.cli import doctor, files, forgetting, metrics, oversight, render, rights, transfer, upkeep
+from everlong.cli import audit, doctor, files, forgetting, metrics, oversight, render, rights, transfer, upkeep
 from everlong.cli import explain as explaining
 from everlong.cli import mcp as connecting
 from everlong.cli import serve as serving
@@ -200,6 +200,7 @@ def worker(
 oversight.register(app)
 forgetting.register(app)
 metrics.register(app)
+audit.register(app)
 explaining.register(app)
 doctor.register(app)
 rights.register(app)

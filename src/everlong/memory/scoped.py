@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from everlong.errors import InvalidScope
 from everlong.memory.conversation import Conversation
 from everlong.memory.facts import Facts
 from everlong.memory.files import Files
@@ -15,12 +16,14 @@ from everlong.memory.skills import SkillShelf
 from everlong.memory.transfer import Transfer
 from everlong.memory.upkeep import Upkeep
 from everlong.memory.view import zoned
-from everlong.records import TIMED
+from everlong.records import TIMED, Scope
+from everlong.telemetry.audit_chain import lines, verify
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from everlong.records import (
+        AuditReport,
         Entry,
         ExtractionRecord,
         Job,
@@ -125,6 +128,29 @@ class ScopedMemory(Conversation, Reading, Facts, Forgetting):
     def _journal(self, **options: Any) -> Page[Entry]:
         with self._store.read() as tx:
             return tx.journal.list(self.scope, **options)
+
+    def journal_lines(self) -> str:
+        """The whole journal of this scope as lines of JSON, oldest first."""
+        return self._run("journal", self._journal_lines)
+
+    def _journal_lines(self) -> str:
+        with self._store.read() as tx:
+            return lines(tx, self.scope)
+
+    def verify_journal(self) -> AuditReport:
+        """Whether the chain of this scope's organisation is whole (setting ``audit_chain``): no entry changed, removed or
+        moved but by an erasure that is in the chain itself. Looks at all of it.
+
+        Raises:
+            InvalidScope: the scope is not a whole organisation.
+        """
+        if self.scope != Scope(org=self.scope.org):
+            raise InvalidScope(f"the chain is one of a whole organisation, and {self.scope} is a part of it")
+        return self._run("journal", self._verify_journal)
+
+    def _verify_journal(self) -> AuditReport:
+        with self._store.read() as tx:
+            return verify(tx, self.scope.org)
 
     def extractions(self, *, cursor: str = "", limit: int = 100) -> Page[ExtractionRecord]:
         """What every extraction within this scope read, answered, decided and cost, newest first."""

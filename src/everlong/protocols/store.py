@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         FileInfo,
         Job,
         JobState,
+        Link,
         MemoryFile,
         Message,
         Page,
@@ -349,6 +350,10 @@ class JournalShelf(Protocol):
         self, scope: Scope, *, target: str = "", action: str = "", cursor: str = "", limit: int = 100
     ) -> Page[Entry]:
         """Entries whose scope is within ``scope``, newest first."""
+        ...
+
+    def links(self, org: str, *, after: int = 0, limit: int = 1000) -> tuple[Link, ...]:
+        """Links of an organisation's chain above the number ``after``, in order; none where no chain is kept."""
         ...
 
 

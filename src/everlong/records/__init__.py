@@ -16,6 +16,7 @@ from everlong.records.answers import (
     Recall,
     Trace,
 )
+from everlong.records.audit import ERASING, AuditFinding, AuditReport, Link, LinkFault, body_digest, link_hash
 from everlong.records.changes import (
     Added,
     AddStatus,
@@ -85,11 +86,14 @@ __all__ = [
     "ALL_KINDS",
     "CATEGORIES",
     "COPY_KINDS",
+    "ERASING",
     "SECTIONS",
     "TIMED",
     "TRUST",
     "AddStatus",
     "Added",
+    "AuditFinding",
+    "AuditReport",
     "Batch",
     "BrokenSkill",
     "Candidate",
@@ -118,6 +122,8 @@ __all__ = [
     "JobState",
     "Kept",
     "Kind",
+    "Link",
+    "LinkFault",
     "MemoryFile",
     "Mention",
     "MentionKind",
@@ -158,4 +164,6 @@ __all__ = [
     "Upkept",
     "Usage",
     "ValueReport",
+    "body_digest",
+    "link_hash",
 ]

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 __all__ = ["open_store"]
 
 
-def open_store(url: str, *, clock: Clock, new_id: NewId) -> Store:
+def open_store(url: str, *, clock: Clock, new_id: NewId, chain: bool = False) -> Store:
     """Opens the store at ``url`` and brings its schema up to date; a new store is made.
 
     ``sqlite:///memory.db`` (relative), ``sqlite:////var/lib/memory.db`` (absolute) or a bare path is a file;
     ``sqlite://`` lives in memory as long as the store is open; ``postgresql://user@host/database`` needs the
-    extra ``postgres``.
+    extra ``postgres``. With ``chain`` each journal entry becomes a link of its organisation's chain.
 
     Raises:
         ConfigError: the url is not one of these, or names an impossible place.
@@ -34,10 +34,10 @@ def open_store(url: str, *, clock: Clock, new_id: NewId) -> Store:
     if not found or scheme == "sqlite":
         from everlong.store.sqlite import Sqlite
 
-        return SqlStore(Sqlite(_file(rest) if found else _path(url)), clock=clock, new_id=new_id)
+        return SqlStore(Sqlite(_file(rest) if found else _path(url)), clock=clock, new_id=new_id, chain=chain)
     from everlong.store.postgres import Postgres
 
-    return SqlStore(Postgres(url), clock=clock, new_id=new_id)
+    return SqlStore(Postgres(url), clock=clock, new_id=new_id, chain=chain)
 
 
 def _file(rest: str) -> Path | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from everlong.errors import StoreError
 from everlong.protocols import present_rights
+from everlong.store.chain import seal
 from everlong.store.copies import Copies
 from everlong.store.erase import erase
 from everlong.store.extractions import Extractions
@@ -106,7 +107,7 @@ class Unit:
         self.files = Files(work, clock, new_id, rights)
         self.passages = Passages(work, new_id, rights)
         self.jobs = Jobs(work, self._note)
-        self.journal = Journal(work)
+        self.journal = self._journal = Journal(work)
         self.proposals = Proposals(work)
         self.extractions = Extractions(work)
         self.retention = Retention(work, new_id)
@@ -128,6 +129,11 @@ class Unit:
         self._scrub()
         return forget(self._work, scope, self._new_id, facts=facts, messages=messages, about=about)
 
+    def seal(self) -> None:
+        """Adds what this transaction journalled to the chain; its last step."""
+        if self._journal.appended:
+            seal(self._work, self._journal.appended)
+
     def _note(self) -> None:
         self.brought_work = True
 
@@ -135,8 +141,9 @@ class Unit:
 class SqlStore:
     """A store on one driver. Safe for many threads; each thread holds one unit of work at a time."""
 
-    def __init__(self, driver: Driver, *, clock: Clock, new_id: NewId) -> None:
+    def __init__(self, driver: Driver, *, clock: Clock, new_id: NewId, chain: bool = False) -> None:
         self._driver = driver
+        self._chain = chain
         self._clock = clock
         self._new_id = new_id
         self._process = os.getpid()
@@ -165,6 +172,8 @@ class SqlStore:
             with self._driver.writing() as cursor:
                 unit = self._unit(cursor)
                 yield unit
+                if self._chain:
+                    unit.seal()
         finally:
             self._writers.discard(thread)
         if unit.brought_work:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import ColumnElement, bindparam
 
-from everlong.store import rows, sql
+from everlong.store import chain, rows, sql
 from everlong.store.pages import Listing, find
 from everlong.store.schema import journal
 
 if TYPE_CHECKING:
-    from everlong.records import Entry, Page, Scope
+    from everlong.records import Entry, Link, Page, Scope
     from everlong.store.sql import Work
 
 _COLUMNS: Final = rows.entry_columns()
@@ -30,13 +30,18 @@ class Journal:
 
     def __init__(self, work: Work) -> None:
         self._work = work
+        self.appended: list[Entry] = []
 
     def append(self, *entries: Entry) -> None:
         for entry in entries:
             self._work.change(_ADD, **rows.from_entry(entry))
+        self.appended += entries
 
     def get(self, scope: Scope, entry_id: str) -> Entry:
         return rows.to_entry(find(self._work, _COLUMNS, scope, entry_id))
+
+    def links(self, org: str, *, after: int = 0, limit: int = 1000) -> tuple[Link, ...]:
+        return chain.links(self._work, org, after=after, limit=limit)
 
     def list(
         self, scope: Scope, *, target: str = "", action: str = "", cursor: str = "", limit: int = 100

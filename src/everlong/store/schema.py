@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Column, Double, Index, Integer, LargeBinary, MetaData, Table, Text, text
 
-HEAD: Final = "0004"
+HEAD: Final = "0005"
 """The revision that :data:`metadata` describes."""
 
 metadata: Final = MetaData()
@@ -140,6 +140,14 @@ journal: Final = Table(
     *_times("before", "after"),
 )
 Index("journal_by_time", *(journal.c[n] for n in (*_WITHIN, "at", "id")))
+
+chain: Final = Table(
+    "chain",
+    metadata,
+    *_words("org", key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    *_words("entry", "body", "hash", "erased"),
+)
 
 proposals: Final = Table(
     "proposals",
