@@ -62,9 +62,11 @@ def http_server(folder: Path, *arguments: str, **more: str):
 @asynccontextmanager
 async def over_http(url: str, mode: str = "auto", **headers: str):
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    async with create_mcp_http_client(headers=named) as http:
-        async with Client(streamable_http_client(url, http_client=http), mode=mode) as client:
-            yield client
+    async with (
+        create_mcp_http_client(headers=named) as http,
+        Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+    ):
+        yield client
 
 
 def text(result) -> str:

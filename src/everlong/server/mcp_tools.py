@@ -143,7 +143,8 @@ class MemoryTools:
         result = self._here().remember(content, category=category, confidence=confidence, pinned=pinned)
         fact = shapes.FactShape.of(result.fact) if result.fact else None
         given = shapes.Stored(outcome=result.outcome, reason=result.reason, fact=fact, redacted=dict(result.redacted))
-        return _told(f"{result.outcome}: {result.reason}" + (f" ({fact.id})" if fact else ""), given)
+        told = f"{result.outcome}: {result.reason} ({fact.id})" if fact else f"Nothing was stored: {result.reason}"
+        return _told(told, given)
 
     def forget(
         self,
