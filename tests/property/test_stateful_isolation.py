@@ -133,9 +133,10 @@ class Isolation(RuleBasedStateMachine):
         return [fact for home in HOMES for fact in self.at(home).facts(status=None, limit=999).items]
 
     @precondition(lambda self: self.facts)
-    @rule(data=st.data(), scope=SCOPES, by=ASKERS, action=st.sampled_from(["revise", "forget", "restore"]))
-    def change(self, data: st.DataObject, scope: Scope, by: Principal, action: str) -> None:
+    @rule(data=st.data(), by=ASKERS, action=st.sampled_from(["revise", "forget", "restore"]))
+    def change(self, data: st.DataObject, by: Principal, action: str) -> None:
         name, words = self.fact_of(data), self.words()
+        scope = data.draw(st.one_of(SCOPES, st.just(self.facts[name].scope)))
         known, memory = self.facts[name], self.at(scope, by)
         if action == "restore" and known.status == "active":
             return
@@ -172,8 +173,10 @@ class Isolation(RuleBasedStateMachine):
         kept["/policies/"] = Scope(org=scope.org)
         return bool(info.scope == next((at for root, at in kept.items() if info.path.startswith(root)), scope.home))
 
-    @rule(scope=SCOPES, by=ASKERS)
-    def erase(self, scope: Scope, by: Principal) -> None:
+    @rule(data=st.data(), by=ASKERS)
+    def erase(self, data: st.DataObject, by: Principal) -> None:
+        held = [replace(kept.scope, session=s) for kept in self.facts.values() for s in {"", kept.session}]
+        scope = data.draw(st.one_of(SCOPES, st.sampled_from(held)) if held else SCOPES)
         try:
             self.at(scope, by).erase()
         except AccessDenied:
@@ -278,7 +281,7 @@ def test_nothing_foreign_is_seen_nothing_is_lost_and_nothing_stays(
     run_state_machine_as_test(
         fresh,
         settings=settings(
-            max_examples={"memory": 20, "file": 4, "postgres": 4}[engine],
+            max_examples={"memory": 10, "file": 2, "postgres": 2}[engine],
             stateful_step_count=25,
             deadline=None,
             derandomize=True,
