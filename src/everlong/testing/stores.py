@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from everlong.testing.erasing import EraseTests
 from everlong.testing.paging import PagingTests
+from everlong.testing.shelves_copies import CopyTests
 from everlong.testing.shelves_facts import FactTests
 from everlong.testing.shelves_kept import FileTests, JournalTests, ProfileTests
 from everlong.testing.shelves_past import PastTests
@@ -44,6 +45,7 @@ class StoreTests(
     PagingTests,
     IndexTests,
     PastTests,
+    CopyTests,
     EraseTests,
     TransactionTests,
 ):
