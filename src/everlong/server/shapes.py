@@ -60,12 +60,13 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-_Whole = Annotated[StrictInt, BeforeValidator(_whole)]
+_WHOLE = BeforeValidator(_whole)  # goes last, so that the bounds before it stand in the description, too
+_Whole = Annotated[StrictInt, _WHOLE]
 Moment = Annotated[AwareDatetime, BeforeValidator(_written)]
 """A time with its zone, as text."""
 _Share = Annotated[float, Field(strict=True, ge=0, le=1)]
-_Version = Annotated[_Whole, Field(ge=0, le=2**53)]
-_Count = Annotated[_Whole, Field(ge=0, le=1000)]
+_Version = Annotated[StrictInt, Field(ge=0, le=2**53), _WHOLE]
+_Count = Annotated[StrictInt, Field(ge=0, le=1000), _WHOLE]
 _Object = dict[str, JsonValue]
 _Name = Annotated[str, Field(max_length=512)]
 _MOST = 100
@@ -180,7 +181,7 @@ class ProfileChange(_Shape):
 
 class _Filters(_Shape):
     kinds: Annotated[list[Kind], Field(max_length=3)] | None = None
-    limit: Annotated[_Whole, Field(ge=1, le=1000)] | None = None
+    limit: Annotated[StrictInt, Field(ge=1, le=1000), _WHOLE] | None = None
     min_score: _Share | None = None
     categories: list[str] | None = None
     sessions: list[str] | None = None
@@ -196,8 +197,8 @@ class _Filters(_Shape):
     metadata: _Object | None = None
     as_of: Moment | None = None
     valid_at: Moment | None = None
-    before: Annotated[_Whole, Field(ge=0, le=100)] | None = None
-    after: Annotated[_Whole, Field(ge=0, le=100)] | None = None
+    before: Annotated[StrictInt, Field(ge=0, le=100), _WHOLE] | None = None
+    after: Annotated[StrictInt, Field(ge=0, le=100), _WHOLE] | None = None
 
     @property
     def given(self) -> dict[str, Any]:
@@ -225,7 +226,7 @@ class ContextQuestion(_Filters):
     preset: str | None = None
     format: str | None = None
     max_messages: _Count | None = None
-    max_tokens: Annotated[_Whole, Field(ge=0, le=1_000_000)] | None = None
+    max_tokens: Annotated[StrictInt, Field(ge=0, le=1_000_000), _WHOLE] | None = None
     time_window: str | None = None
     trace: StrictBool = False
 
