@@ -411,6 +411,10 @@ class RetentionShelf(Protocol):
         their vectors. Conversations that hold none and have been silent since ``before`` go too."""
         ...
 
+    def oldest(self, home: Scope) -> dict[str, datetime]:
+        """When the oldest of ``messages``, ``extractions`` and ``journal`` was made; without those that are empty."""
+        ...
+
     def facts(self, home: Scope, *, before: datetime, limit: int, dry: bool = False) -> int:
         """Facts retired ``before`` a time, with their history and what waits about them."""
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import ColumnElement, Table, bindparam, delete, exists, or_, select
+from sqlalchemy import ColumnElement, Table, bindparam, delete, exists, func, or_, select
 
 from everlong.records import Scope
 from everlong.store import rows, schema, sql
@@ -60,6 +60,14 @@ def _old(table: Table, *also: ColumnElement[bool]) -> Executable:
 _OLD_EXTRACTIONS: Final = _old(schema.extractions)
 _OLD_ENTRIES: Final = _old(schema.journal)
 _OLD_TRACES: Final = _old(schema.journal, schema.journal.c.kind == "trace")
+_OLDEST: Final = {
+    table.name: select(func.min(column)).where(sql.exactly(table, home=True))
+    for table, column in (
+        (_messages, _messages.c.created_at),
+        (schema.extractions, schema.extractions.c.at),
+        (schema.journal, schema.journal.c.at),
+    )
+}
 _versions = schema.revisions
 _OLD_VERSIONS: Final = (
     select(*(_versions.c[n] for n in ("session", "kind", "id", "version")))
@@ -120,6 +128,10 @@ class Retention:
     def _empty_sessions(self, home: Scope, before: int) -> None:
         for (session,) in self._work.rows(_EMPTY_SESSIONS, **sql.home(home), before=before):
             self._work.change(_FORGET_SESSION, **sql.place(_within(home, session)))
+
+    def oldest(self, home: Scope) -> dict[str, datetime]:
+        found = {name: self._work.rows(statement, **sql.home(home))[0][0] for name, statement in _OLDEST.items()}
+        return {name: rows.to_time(at) for name, at in found.items() if at is not None}
 
     def facts(self, home: Scope, *, before: datetime, limit: int, dry: bool = False) -> int:
         old = self._find(_OLD_FACTS, home, before, limit)

@@ -57,6 +57,14 @@ class RetentionTests:
             assert tx.retention.messages(ANN, before=at(9), keep=0, limit=9) == 1
         assert self.left(store) == ["m1", "m2", "m3"]
 
+    def test_the_oldest_of_each_kind_is_known(self, store: Store) -> None:
+        self.talked(store)
+        with store.write() as tx:
+            tx.extractions.append(extraction("x1", WALK, seconds=7))
+        with store.read() as tx:
+            assert tx.retention.oldest(ANN) == {"messages": at(0), "extractions": at(7)}
+            assert tx.retention.oldest(CODER) == {}
+
     def test_a_dry_run_counts_and_changes_nothing(self, store: Store) -> None:
         self.talked(store)
         with store.read() as tx:

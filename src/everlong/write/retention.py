@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from everlong.protocols import Transaction
     from everlong.records import Fact, Scope
 
-__all__ = ["Retention", "ended", "lifetime", "purge", "retired"]
+__all__ = ["Retention", "ended", "lifetime", "next_purge", "purge", "retired"]
 
 _DAYS: Final = "expected_valid_days"
 """Metadata of one fact: how many days it is expected to hold, as DeerFlow names it."""
@@ -66,6 +66,14 @@ def purge(tx: Transaction, home: Scope, rules: Retention, now: datetime, *, dry:
         count = shelf.journal(home, before=_ago(now, rules.traces), limit=rules.limit, traces=True, dry=dry)
         steps.append(Step(kind="purge", count=count, targets=("traces",), reason=f"older than {rules.traces} days"))
     return [step for step in steps if step.count]
+
+
+def next_purge(tx: Transaction, home: Scope, rules: Retention, now: datetime) -> datetime | None:
+    """When the oldest of what is kept for a time will be over, in a day at the soonest; ``None`` if nothing will. So
+    the rules hold for a user, too, who never comes back."""
+    days = {"messages": rules.messages, "extractions": rules.extractions, "journal": rules.journal}
+    ends = [at + timedelta(days=days[name]) for name, at in tx.retention.oldest(home).items() if days[name]]
+    return max(min(ends), now + timedelta(days=1)) if ends else None
 
 
 def _why_messages(rules: Retention) -> str:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from everlong.errors import Conflict, ModelError, NotFound
-from everlong.records import ChangeSet, ExtractionRecord, Step, Suggestion, Upkept, Usage, ValueReport
+from everlong.records import ChangeSet, ExtractionRecord, Job, Step, Suggestion, Upkept, Usage, ValueReport
 from everlong.write import consolidate, review_stale
 from everlong.write.apply import UPKEEP, index_fact, kept_at, name_of
 from everlong.write.consolidate import Consolidation
-from everlong.write.retention import Retention, ended, last_sign, purge, retired
+from everlong.write.retention import Retention, ended, last_sign, next_purge, purge, retired
 from everlong.write.review_stale import Review
 from everlong.write.rolling import Rolling, rolled
 from everlong.write.sweep import contradictions, groups, merged
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from everlong.protocols import ChatModel, ChatTurn, Clock, Embedder, NewId, Store, Transaction
-    from everlong.records import Change, Entry, Fact, Job, Principal, Profile, Scope, StepKind
+    from everlong.records import Change, Entry, Fact, Principal, Profile, Scope, StepKind
     from everlong.write.apply import Applier
 
 __all__ = ["Rules", "Upkeep"]
@@ -99,24 +99,19 @@ class Upkeep:
         return Upkept(scope=home, at=self._clock(), preview=preview, steps=tuple(steps), more=more)
 
     def task(self, job: Job) -> None:
-        """Task ``upkeep``: one run, and another soon if a bound was reached. Doing it twice changes nothing more."""
-        done = self.run(job.scope)
+        """Task ``upkeep``: one run; another soon if a bound was reached, else when the next record will be too old.
+        Doing it twice changes nothing more."""
+        done, now = self.run(job.scope), self._clock()
         with self._store.write() as tx:
-            if tx.jobs.done(job) and done.more:
-                soon = self._clock() + timedelta(minutes=1)
-                tx.jobs.put(
-                    replace(
-                        job,
-                        id=self._new_id("job"),
-                        state="waiting",
-                        attempts=0,
-                        worker="",
-                        lease_until=None,
-                        run_after=soon,
-                        first_at=soon,
-                    ),
-                    latest=soon,
+            if not tx.jobs.done(job):
+                return
+            soon = now + timedelta(minutes=1) if done.more else None
+            due = soon or next_purge(tx, job.scope, self._rules.retention, now)
+            if due is not None:
+                again = Job(
+                    id=self._new_id("job"), kind=UPKEEP, key=job.key, scope=job.scope, run_after=due, first_at=now
                 )
+                tx.jobs.put(again, latest=due)
 
     def _purge(self, home: Scope, by: str, *, preview: bool) -> list[Step]:
         rules, now = self._rules.retention, self._clock()

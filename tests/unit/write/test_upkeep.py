@@ -126,6 +126,24 @@ def test_what_a_bound_left_over_is_done_soon(
     assert [m.content for m in talk.messages()] == ["I have 8 apples.", "I have 9 apples."]
 
 
+def test_what_is_kept_for_a_time_goes_even_if_its_user_never_comes_back(
+    opened: Callable[..., Memory], clock: FakeClock
+) -> None:
+    memory = opened(message_days=30)
+    talk = memory.at(replace(ANN, session="s"))
+    talk.add([("user", "I live in Berlin.")])
+    memory.drain()
+    clock.advance(3600)
+    assert memory.parts.worker.run_due() == 1
+    assert due(memory) == START + timedelta(days=30)
+    clock.set(START + timedelta(days=30, seconds=1))
+    assert (memory.parts.worker.run_due(), talk.messages()) == (1, ())
+    assert due(memory) == START + timedelta(days=90), "then the record of the extraction goes"
+    clock.set(START + timedelta(days=91))
+    memory.parts.worker.run_due()
+    assert (due(memory), talk.extractions().total) == (None, 0)
+
+
 # ------------------------------------------------------------------------------------------------------ each kind
 
 
