@@ -45,6 +45,10 @@ class Corpus(Protocol):
     """POSIX seconds; infinite where open."""
     place: NDArray[np.int32]
     """Ordinal of the bucket of each row; a narrower scope has a higher one."""
+    by_session: NDArray[np.int32]
+    """Rows conversation by conversation, those of each in their order."""
+    in_session: NDArray[np.int32]
+    """Where each row stands in ``by_session``."""
     metadata: Sequence[Mapping[str, Any]]
     """Of each row; only there when it was asked for."""
 
@@ -58,6 +62,10 @@ class Corpus(Protocol):
 
     def coverage(self, terms: Sequence[str]) -> NDArray[np.float32]:
         """Share, 0 to 1, of the question's distinct terms found in each row, weighted by their idf here."""
+        ...
+
+    def counts(self, name: str) -> NDArray[np.int64]:
+        """How many rows there are of each conversation, speaker or role: ``name`` is the column."""
         ...
 
     def rows(self, terms: Sequence[str]) -> list[NDArray[np.int64]]:

@@ -56,7 +56,8 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """Rows in order, best first, with the absolute ``score`` and the parts (arrays over all rows)."""
+    """Rows in order, best first, with the absolute ``score`` and the parts: arrays over all rows, right for those in
+    order."""
 
     order: NDArray[np.int64]
     strength: Floats
@@ -68,8 +69,9 @@ def rank_messages(
     corpus: Corpus, question: Question, allowed: Bools, calibration: Calibration | None, weights: Weights
 ) -> Ranking:
     """Turns of conversations, best first. Rows that are not ``allowed`` lend to nothing and are not ranked."""
-    fusion, score, parts = _measured(corpus, question, allowed, calibration, weights, noted=False)
-    base = np.where(allowed, fusion, 0.0)
+    words, cosine, coverage = _matched(corpus, question)
+    fusion = features.fused(words, cosine, allowed, lexical=weights.lexical, pool=weights.pool)
+    base = fusion if allowed.all() else np.where(allowed, fusion, 0.0)
     beside = features.neighbours(base, corpus, weights)
     boosts = {
         "neighbours": beside,
@@ -83,24 +85,33 @@ def rank_messages(
     }
     strength = base.copy()
     for boost in boosts.values():
-        strength += boost
+        if boost.strides[0]:
+            strength += boost
     order = _ordered(strength, corpus.created, allowed, question.depth)
     lost = np.zeros(corpus.size)
     lost[order] = features.spread(order, corpus.session, weights)
-    strength = strength + lost
-    score = features.lent_beside(score, corpus.session, allowed, weights)
-    score = np.maximum(score, np.where(_told_then(corpus, question) | (boosts["named"] > 0), weights.told_then, 0.0))
+    strength[order] += lost[order]
+    # Only what is ranked is scored: to score all of a large store costs as much as to search it.
+    rows = features.with_beside(order, corpus)
+    score, meaning = np.zeros(corpus.size), np.zeros(corpus.size)
+    score[rows], meaning[rows] = features.absolute(
+        cosine[rows], coverage[rows], np.zeros(len(rows)), calibration, weights
+    )
+    best = features.lent_beside(score, order, corpus, allowed, weights)
+    then = _told_then(corpus.created[order], question) | (boosts["named"][order] > 0)
+    score[order] = np.maximum(best, np.where(then, weights.told_then, 0.0))
     order = order[np.argsort(-strength[order], kind="stable")]
+    parts = {"bm25": words, "cosine": cosine, "words": coverage, "meaning": meaning}
     parts |= {"fused": base, **boosts, "spread": lost, "strength": strength}
     return Ranking(order=order, strength=strength, score=score, parts=parts)
 
 
-def _told_then(corpus: Corpus, question: Question) -> Bools:
+def _told_then(created: Floats, question: Question) -> Bools:
     """Rows of a day that the question names and that is over: "today" is in many questions about anything else."""
-    told = np.zeros(corpus.size, bool)
+    told = np.zeros(len(created), bool)
     for start, end in question.days:
         if end <= question.today:
-            told |= (corpus.created >= start) & (corpus.created < end)
+            told |= (created >= start) & (created < end)
     return told
 
 
@@ -114,7 +125,13 @@ def rank_facts(
     corpus: Corpus, question: Question, allowed: Bools, calibration: Calibration | None, weights: Weights
 ) -> Ranking:
     """Separate notes, best first: they have no neighbours, so only words, meaning and dates count."""
-    fusion, score, parts = _measured(corpus, question, allowed, calibration, weights, noted=True)
+    words, cosine, coverage = _matched(corpus, question)
+    lost = np.zeros(corpus.size)
+    if question.by_characters and question.vector is not None:
+        lost = features.unworded(corpus, coverage, weights)
+    score, meaning = features.absolute(cosine, coverage, lost, calibration, weights)
+    fusion = features.fused(words, cosine, allowed, lexical=weights.noted_lexical, pool=weights.pool)
+    parts = {"bm25": words, "cosine": cosine, "words": coverage, "meaning": meaning}
     date = features.date_boost(corpus.created, question.days, weights.noted_date)
     about = features.about_boost(corpus, question.people, weights)
     strength = fusion + date + about
@@ -124,29 +141,15 @@ def rank_facts(
     )
 
 
-def _measured(
-    corpus: Corpus,
-    question: Question,
-    allowed: Bools,
-    calibration: Calibration | None,
-    weights: Weights,
-    *,
-    noted: bool,
-) -> tuple[Floats, Floats, dict[str, Floats]]:
+def _matched(corpus: Corpus, question: Question) -> tuple[Floats, Floats, Floats]:
+    """BM25, cosine and word coverage of every row."""
     words = corpus.bm25(question.terms).astype(float)
     if question.own_terms:
         words += corpus.bm25(question.own_terms)
-    cosine = np.full(corpus.size, np.nan)
-    if question.vector is not None:
-        cosine = corpus.cosine(question.vector).astype(float)
-    coverage = corpus.coverage(question.terms).astype(float)
-    lost = np.zeros(corpus.size)
-    if noted and question.by_characters and question.vector is not None:
-        lost = features.unworded(corpus, coverage, weights)
-    score, meaning = features.absolute(cosine, coverage, lost, calibration, weights)
-    parts = {"bm25": words, "cosine": cosine, "words": coverage, "meaning": meaning}
-    lexical = weights.noted_lexical if noted else weights.lexical
-    return features.fused(words, cosine, allowed, lexical=lexical, pool=weights.pool), score, parts
+    if question.vector is None:
+        return words, np.full(corpus.size, np.nan), corpus.coverage(question.terms).astype(float)
+    cosine = corpus.cosine(question.vector).astype(float)
+    return words, cosine, corpus.coverage(question.terms).astype(float)
 
 
 def _ordered(strength: Floats, created: Floats, allowed: Bools, depth: int) -> NDArray[np.int64]:

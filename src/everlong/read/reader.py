@@ -16,7 +16,7 @@ from everlong.read import filters
 from everlong.read.cache import Answers
 from everlong.read.compose import compose
 from everlong.read.dates import dates_in, zone_of
-from everlong.read.features import owners
+from everlong.read.features import nothing, owners
 from everlong.read.layers import latest, material
 from everlong.read.neighbours import Shelves, with_neighbours
 from everlong.read.presets import PRESETS
@@ -263,10 +263,10 @@ class Reader:
         if not work.searched[kind]:
             return [], []
         ranking = self._ranked(corpus, work, kind, allowed)
-        lent = np.zeros(corpus.size)
+        score, lent = ranking.score, nothing(corpus.size)
         if kind == "fact" and work.minimum > 0:
             lent = associated(corpus, ranking.score, ranking.parts["meaning"], allowed, self._weights)
-        score = np.maximum(ranking.score, lent)
+            score = np.maximum(score, lent)
         verdicts = Verdicts(
             shelves=shelves,
             limit=query.limit,

@@ -10,9 +10,13 @@ from functools import cached_property, reduce
 from math import isqrt
 from typing import TYPE_CHECKING, Final, Self
 
-from everlong.search.segment import Segment, joined
+import numpy as np
+
+from everlong.search.segment import Segment, by_session, joined
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from everlong.protocols import IndexRows
     from everlong.search.segment import Array
 
@@ -22,6 +26,10 @@ _ROOTS: Final = 4
 """The latest rows stay apart, in a large bucket from the start, until they are more than so many, and more than so many
 times the square root of the others: a new row costs a copy of the latest, and now and then one of all, and the sum of
 both is least near there."""
+
+COUNTED: Final = ("session", "speaker", "role")
+_PLACES: Final = 8
+"""Bytes a row of the order by conversation and its reverse."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,16 @@ class Bucket:
     def _joined(self) -> tuple[dict[str, Array], dict[str, list[str]]]:
         return joined(self.segments)
 
+    @cached_property
+    def by_session(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Rows conversation by conversation, and where each row stands there."""
+        return by_session(self.columns["session"])
+
+    @cached_property
+    def counts(self) -> dict[str, NDArray[np.int64]]:
+        """How many rows there are by conversation, speaker and role."""
+        return {name: np.bincount(self.columns[name], minlength=len(self.names[name])) for name in COUNTED}
+
     @property
     def columns(self) -> dict[str, Array]:
         """Aligned with ``ids``; those of conversations, speakers and the like hold ordinals into ``names``."""
@@ -80,7 +98,7 @@ class Bucket:
     def nbytes(self) -> int:
         """Memory that it takes, about; what is joined of two segments is counted before it is."""
         joint = self.segments if len(self.segments) > 1 else ()
-        return sum(each.nbytes for each in self.segments) + sum(each.light for each in joint)
+        return sum(each.nbytes for each in self.segments) + sum(each.light for each in joint) + _PLACES * len(self)
 
     def __len__(self) -> int:
         """How many rows there are."""

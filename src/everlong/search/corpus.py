@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from everlong.search.segment import DTYPES, NAMED, joined_column, joined_names
+from everlong.search.segment import DTYPES, NAMED, by_session, joined_column, joined_names
 from everlong.text import hash_term
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ class BucketCorpus:
     valid_from: NDArray[np.float64]
     valid_until: NDArray[np.float64]
     place: NDArray[np.int32]
+    by_session: NDArray[np.int32]
+    in_session: NDArray[np.int32]
     metadata: Sequence[Mapping[str, Any]]
 
     def __init__(
@@ -77,6 +79,9 @@ class BucketCorpus:
             self.ids = _joined_ids(self._buckets)
         elif name == "place":
             self.place = np.repeat(np.arange(len(self._buckets), dtype=np.int32), [len(each) for each in self._buckets])
+        elif name in {"by_session", "in_session"}:
+            alone = len(self._buckets) == 1
+            self.by_session, self.in_session = self._buckets[0].by_session if alone else by_session(self.session)
         elif name in _NAMES or name in NAMED:
             column = _NAMES.get(name, name)
             parts = [(bucket.columns[column], bucket.names[column]) for bucket in self._buckets]
@@ -108,6 +113,12 @@ class BucketCorpus:
         """Share, 0 to 1, of the question's distinct terms found in each row, weighted by their idf here."""
         scores = self._summed(terms, None, prior=_PRIOR)
         return np.minimum(scores, 1, out=scores)
+
+    def counts(self, name: str) -> NDArray[np.int64]:
+        """How many rows there are of each conversation, speaker or role: ``name`` is the column."""
+        if len(self._buckets) == 1:
+            return self._buckets[0].counts[name]
+        return np.bincount(getattr(self, name), minlength=len(getattr(self, _PLURALS[name])))
 
     def rows(self, terms: Sequence[str]) -> list[NDArray[np.int64]]:
         """For each distinct term that any row holds, the rows that do, in order: what a count needs, without a pass

@@ -204,6 +204,14 @@ def _unpack(packed: Sequence[bytes | None], dimensions: int) -> tuple[NDArray[np
     return vectors, sizes // (4 * dimensions)
 
 
+def by_session(session: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Rows in order of their conversation, and where each row stands there."""
+    order = np.argsort(session, kind="stable").astype(np.int32)
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    return order, place
+
+
 def joined(parts: Sequence[Segment]) -> tuple[dict[str, Array], dict[str, list[str]]]:
     """Columns of all rows of ``parts``, one part after another, and the names that they hold ordinals into."""
     columns = {name: joined_column([part.columns[name] for part in parts], name) for name in DTYPES}
