@@ -106,6 +106,22 @@ def test_what_a_header_may_name(served) -> None:
     anyio.run(run)
 
 
+def test_a_users_key_has_a_users_rights(served) -> None:
+    """It may name an agent, and does not become it: an agent's files are seen by all of its users. It decides nothing."""
+    url, keys = served
+
+    async def run() -> None:
+        async with over_http(url, **bearer(keys["ann"], X_Everlong_Agent="coder")) as client:
+            await ok(client, "remember", content="Ann codes 写代码")
+            assert "AccessDenied" in await refused(client, "write_file", path="/agent/trap.md", content="恶意 evil")
+            assert "AccessDenied" in await refused(client, "write_file", path="/policies/trap.md", content="evil")
+        async with over_http(url, **bearer(keys["ann"])) as client:
+            for tool in ("approve_review", "reject_review"):
+                assert "a person's to decide" in await refused(client, tool, review_id="prop_1")
+
+    anyio.run(run)
+
+
 def test_a_page_in_a_browser_cannot_reach_it(served) -> None:
     url, keys = served
     assert status(url, **bearer(keys["ann"]), Origin="https://evil.example")[0] == 403

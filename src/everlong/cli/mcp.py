@@ -93,7 +93,7 @@ def _serve_http(memory: Memory, own: ScopedMemory | None, *, host: str, port: in
     check_open(host, auth=own is None)
     settings = load_settings()
     door = Door(memory=memory, credentials=credentials(memory, settings), rate=Rate(settings.rate_limit))
-    entrance = Entrance(memory=memory, identify=door.identity, person=person)
+    entrance = Entrance(memory=memory, identify=door.identity)
     opened_by = entrance.open if own is None else lambda *_: own
-    app = http_app(opened_by, host=host, zone=memory.parts.zone)
+    app = http_app(opened_by, host=host, zone=memory.parts.zone, person=person)
     uvicorn.run(app, host=host, port=port, access_log=False, server_header=False, timeout_graceful_shutdown=10)

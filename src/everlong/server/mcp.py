@@ -51,7 +51,8 @@ _SERVER_ERROR: Final = 500
 
 
 def as_agent(scoped: ScopedMemory) -> ScopedMemory:
-    """The same memory, touched by the agent for the user: it decides nothing that waits for a person."""
+    """The same memory, touched by its agent for the user, which decides nothing that waits for a person. Only for those
+    who could name any agent themselves: an agent's own files are seen by all of its users."""
     by = scoped.by if scoped.by.role == "agent" else Principal(id=scoped.scope.agent or "mcp", role="agent")
     return scoped.as_seen_by(replace(by, groups=scoped.by.groups))
 
@@ -62,9 +63,16 @@ class MemoryServer(MCPServer[Any]):
     Args:
         find: the memory of whoever sent a message, by its context.
         zone: the users' time zone, for days that name none.
+        person: whether a user's session is the person's own hand, which may decide what waits for review.
     """
 
-    def __init__(self, find: Callable[[ServerRequestContext[Any, Any]], ScopedMemory], *, zone: str = "UTC") -> None:
+    def __init__(
+        self,
+        find: Callable[[ServerRequestContext[Any, Any]], ScopedMemory],
+        *,
+        zone: str = "UTC",
+        person: bool = False,
+    ) -> None:
         async def enter(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
             token = _HERE.set(find(ctx))
             try:
@@ -72,7 +80,7 @@ class MemoryServer(MCPServer[Any]):
             finally:
                 _HERE.reset(token)
 
-        tools = MemoryTools(_HERE.get, zone=zone).all()
+        tools = MemoryTools(_HERE.get, zone=zone, person=person).all()
         super().__init__(
             "everlong",
             title="everlong memory",
@@ -186,5 +194,6 @@ def wire() -> Iterator[tuple[BinaryIO, BinaryIO]]:
 
 
 def serve_stdio(scoped: ScopedMemory, stdin: BinaryIO, stdout: BinaryIO, *, zone: str = "UTC") -> None:
-    """Serves the memory of one user over :func:`wire`, until the client closes it."""
-    anyio.run(MemoryServer(lambda _: scoped, zone=zone).serve, stdin, stdout)
+    """Serves the memory of one user over :func:`wire`, until the client closes it. Whoever touches it as its user is
+    taken for the person; see :func:`as_agent`."""
+    anyio.run(MemoryServer(lambda _: scoped, zone=zone, person=True).serve, stdin, stdout)

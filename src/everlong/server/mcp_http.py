@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse
 from everlong.errors import EverlongError, InvalidScope
 from everlong.server.auth import Unauthenticated, scope_of
 from everlong.server.mcp import MemoryServer, as_agent
+from everlong.server.problems import problem_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,16 +35,13 @@ class Entrance:
     Args:
         memory: what is served.
         identify: the identity of a bearer credential (``None``: there is none) from an address; it may count requests.
-        person: whether a user's credential is the person's own hand; if not, its agent asks and decides nothing that
-            waits for review.
     """
 
     memory: Memory
     identify: Callable[[str | None, str], Identity]
-    person: bool = False
 
     def open(self, headers: Headers, address: str) -> ScopedMemory:
-        """The memory of one request.
+        """The memory of one request: with the rights of its credential, an operator's less what an agent may not do.
 
         Raises:
             Unauthenticated: there is no valid credential.
@@ -56,7 +54,7 @@ class Entrance:
         if not scope.user:
             raise InvalidScope("name the user whose memory it is in the header X-Everlong-User, or use a user's key")
         scoped = self.memory.at(scope, by=caller.by)
-        return scoped if self.person else as_agent(scoped)
+        return as_agent(scoped) if caller.by.role == "operator" else scoped
 
 
 class _Gate:
@@ -81,15 +79,20 @@ class _Gate:
             await refused(scope, receive, send)
         except EverlongError as error:
             wait = {"Retry-After": str(error.seconds)} if hasattr(error, "seconds") else None
-            answer = {"error": type(error).__name__, "error_description": str(error)}
-            await JSONResponse(answer, error.status, wait)(scope, receive, send)
+            refused = JSONResponse(problem_of(error), error.status, wait, "application/problem+json")
+            await refused(scope, receive, send)
         else:
             scope.setdefault("state", {})["memory"] = memory
             await self._app(scope, receive, send)
 
 
 def http_app(
-    opened: Callable[[Headers, str], ScopedMemory], *, host: str = "127.0.0.1", path: str = "/mcp", zone: str = "UTC"
+    opened: Callable[[Headers, str], ScopedMemory],
+    *,
+    host: str = "127.0.0.1",
+    path: str = "/mcp",
+    zone: str = "UTC",
+    person: bool = False,
 ) -> Starlette:
     """The application to serve, at ``path``. It keeps no sessions, so any number of processes may share the load.
 
@@ -99,6 +102,7 @@ def http_app(
             (DNS rebinding) are refused.
         path: of the endpoint.
         zone: the users' time zone, for days that name none.
+        person: whether a user's credential is the person's own hand, which may decide what waits for review.
     """
 
     def find(ctx: ServerRequestContext[Any, Any]) -> ScopedMemory:
@@ -108,7 +112,7 @@ def http_app(
         found: ScopedMemory = request.state.memory
         return found
 
-    server = MemoryServer(find, zone=zone)
+    server = MemoryServer(find, zone=zone, person=person)
     app = server.streamable_http_app(streamable_http_path=path, json_response=True, stateless_http=True, host=host)
     app.add_middleware(_Gate, opened=opened)
     return app

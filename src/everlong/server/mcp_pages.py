@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from functools import wraps
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Annotated, Any, Final, ParamSpec, TypeVar
@@ -13,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, Resource
 from pydantic import Field
 
-from everlong.errors import EverlongError, InvalidInput, NotFound
+from everlong.errors import AccessDenied, EverlongError, InvalidInput, NotFound
 from everlong.server.mcp_tools import person
 
 if TYPE_CHECKING:
@@ -66,21 +67,16 @@ class Pages:
 
     def listed(self) -> list[Resource]:
         """The pages that depend on whose memory it is: policy files and skills."""
-        scoped = self._here()
-        files = [
-            Resource(uri=f"everlong://files{quote(info.path)}", name=info.path, mime_type=_MARKDOWN, size=info.size)
-            for info in scoped.files.list("/policies/")
-        ]
-        skills = [
-            Resource(
-                uri=f"everlong://skills/{quote(skill.name)}",
-                name=skill.name,
-                description=skill.description,
-                mime_type=_MARKDOWN,
-            )
-            for skill in scoped.skills.list().skills
-        ]
-        return [*files, *skills]
+        scoped, found = self._here(), list[Resource]()
+        with suppress(AccessDenied):  # what may not be read is not listed
+            for info in scoped.files.list("/policies/"):
+                uri = f"everlong://files{quote(info.path)}"
+                found.append(Resource(uri=uri, name=info.path, mime_type=_MARKDOWN, size=info.size))
+        with suppress(AccessDenied):
+            for skill in scoped.skills.list().skills:
+                uri, told = f"everlong://skills/{quote(skill.name)}", skill.description
+                found.append(Resource(uri=uri, name=skill.name, description=told, mime_type=_MARKDOWN))
+        return found
 
     def profile(self) -> str:
         """The user's profile as JSON."""

@@ -10,7 +10,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
-from everlong.errors import InvalidInput, NotFound
+from everlong.errors import AccessDenied, InvalidInput, NotFound
 from everlong.records.plain import plain
 from everlong.server import mcp_shapes as shapes
 from everlong.server.mcp_shapes import Flag, Kinds, Number, Share, Text, Texts, moment, shown
@@ -18,7 +18,7 @@ from everlong.server.mcp_shapes import Flag, Kinds, Number, Share, Text, Texts, 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from everlong.memory import ScopedMemory
+    from everlong.memory import Inbox, ScopedMemory
     from everlong.records import Kind, Proposal
 
 __all__ = ["CHARACTERS", "MemoryTools"]
@@ -45,10 +45,16 @@ _CHANGE: Final = ToolAnnotations(
 
 
 class MemoryTools:
-    """The tools; ``here`` gives the memory of the session that calls, days without a zone are meant in ``zone``."""
+    """The tools.
 
-    def __init__(self, here: Callable[[], ScopedMemory], *, zone: str = "UTC") -> None:
-        self._here, self._zone = here, zone
+    Args:
+        here: gives the memory of the session that calls.
+        zone: the users' time zone, for days that name none.
+        person: whether a user's session is the person's own hand, which may decide what waits for review.
+    """
+
+    def __init__(self, here: Callable[[], ScopedMemory], *, zone: str = "UTC", person: bool = False) -> None:
+        self._here, self._zone, self._person = here, zone, person
 
     def all(self) -> list[Tool]:
         """Every tool, with what it tells about itself."""
@@ -237,7 +243,7 @@ class MemoryTools:
         content: Annotated[Text, Field(description="Better wording; left out: as it stands.")] = "",
     ) -> Annotated[CallToolResult, shapes.Decided]:
         """Let a change that waits take effect. Only a person may decide this: call it when the user said so."""
-        made = self._here().inbox.approve(review_id, content=content or None)
+        made = self._inbox("approve").approve(review_id, content=content or None)
         text = str(getattr(made, "content", "")) or json.dumps(plain(made), ensure_ascii=False, default=str)
         return _told(f"approved: {text}", shapes.Decided(id=review_id, decision="approved", text=text))
 
@@ -247,8 +253,15 @@ class MemoryTools:
         reason: Annotated[Text, Field(description="Why; kept in the journal.")] = "rejected in review",
     ) -> Annotated[CallToolResult, shapes.Decided]:
         """Turn a change that waits away. Only a person may decide this: call it when the user said so."""
-        self._here().inbox.reject(review_id, reason=reason)
+        self._inbox("reject").reject(review_id, reason=reason)
         return _told(f"rejected: {review_id}", shapes.Decided(id=review_id, decision="rejected", text=""))
+
+    def _inbox(self, action: str) -> Inbox:
+        """The inbox, for a decision; whether an agent may make one is the policy's to say."""
+        scoped = self._here()
+        if scoped.by.role != "agent" and not self._person:
+            raise AccessDenied(action, scoped.scope, "it is a person's to decide, and an agent holds this credential")
+        return scoped.inbox
 
 
 def person(scoped: ScopedMemory) -> shapes.Person:
