@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from everlong.aio import AsyncMemory
-from everlong.errors import EverlongError, InvalidScope, NotFound
+from everlong.errors import EmptyText, EverlongError, InvalidScope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -56,6 +57,7 @@ class EverlongSession:
         everything = AsyncMemory(memory)
         self._here, self._home = everything.at(scope), everything.at(scope.home)
         self.session_id, self._latest, self._new_key = scope.session, latest, new_key
+        self._taken: set[str] = set()
 
     async def known(self, items: Sequence[Any], *, budget: int | None = None) -> str:
         """What memory holds on the user's latest words in ``items`` (the run's ``turn_input``), from anywhere but this
@@ -80,16 +82,16 @@ class EverlongSession:
     async def pop_item(self) -> Item | None:
         """Takes back the latest turn: its words are gone for good. What was learned from it already stays.
 
-        Raises:
-            EmptyText, NotFound: it has no word by which it could be found, such as ``?``; nothing was changed.
+        A turn of words that every text has, such as ``What is it?`` or ``是的``, cannot be found by them; its words stay, and
+        only this session leaves it out.
         """
         said = await self._said(1)
         if not said:
             return None
         last = said[0]
-        ref = f"message {self.session_id} {last.id}"
-        if not (await self._here.forget_topic(last.content, [ref], reason="taken back")).gone:
-            raise NotFound("the latest turn has no word by which it could be found")
+        self._taken.add(last.id)
+        with suppress(EmptyText):
+            await self._here.forget_topic(last.content, [f"message {self.session_id} {last.id}"], reason="taken back")
         return {"role": last.role, "content": last.content}
 
     async def clear_session(self) -> None:
@@ -100,7 +102,7 @@ class EverlongSession:
         if limit < 1:
             return ()
         found: Sequence[Message] = await self._here.messages(limit=limit)
-        kept = [message for message in found if _FORGOTTEN not in message.signals]
+        kept = [each for each in found if _FORGOTTEN not in each.signals and each.id not in self._taken]
         if len(kept) == len(found) or len(found) < limit:
             return kept
         return (await self._said(limit + len(found) - len(kept)))[-limit:]
