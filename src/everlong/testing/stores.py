@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from everlong.testing.erasing import EraseTests
 from everlong.testing.paging import PagingTests
+from everlong.testing.rights import RightsTests
 from everlong.testing.shelves_copies import CopyTests
 from everlong.testing.shelves_facts import FactTests
 from everlong.testing.shelves_kept import FileTests, JournalTests, ProfileTests
@@ -47,6 +48,7 @@ class StoreTests(
     PastTests,
     CopyTests,
     EraseTests,
+    RightsTests,
     TransactionTests,
 ):
     """Every promise of every shelf; needs a fixture ``store``."""
