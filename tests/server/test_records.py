@@ -52,7 +52,7 @@ def test_versions_by_tag_and_by_body(http: httpx.Client) -> None:
 
 def test_pages_have_totals_and_go_on(http: httpx.Client) -> None:
     facts = [{"content": f"Number {n} is {n * 7919}"} for n in range(25)]
-    results = http.post("/v1/facts/batch", json={"facts": facts}).json()["results"]
+    results = http.post("/v1/batch/facts", json={"facts": facts}).json()["results"]
     assert [each["result"]["outcome"] for each in results] == ["add"] * 25
     seen, cursor = [], ""
     while True:
@@ -68,17 +68,17 @@ def test_pages_have_totals_and_go_on(http: httpx.Client) -> None:
 
 def test_each_of_a_batch_stands_for_itself(http: httpx.Client) -> None:
     facts = [{"content": "Ann likes tea"}, {"content": " "}, {"content": "安娜喜欢茶", "category": "nope"}]
-    results = http.post("/v1/facts/batch", json={"facts": facts}).json()["results"]
+    results = http.post("/v1/batch/facts", json={"facts": facts}).json()["results"]
     assert results[0]["result"]["outcome"] == "add"
     assert [r["problem"]["type"].rpartition(":")[2] for r in results[1:]] == ["EmptyText", "UnknownCategory"]
     talk = [
         {"session": "a", "messages": [{"role": "user", "content": "I have a dog."}], "idempotency_key": "k"},
         {"session": "b", "messages": [{"role": "wizard", "content": "hi"}]},
     ]
-    first, second = http.post("/v1/messages/batch", json={"conversations": talk}).json()["results"]
+    first, second = http.post("/v1/batch/messages", json={"conversations": talk}).json()["results"]
     assert (first["session"], first["result"]["status"]) == ("a", "queued")
     assert second["problem"]["type"].endswith("InvalidInput")
-    assert http.post("/v1/messages/batch", json={"conversations": []}).status_code == 422
+    assert http.post("/v1/batch/messages", json={"conversations": []}).status_code == 422
 
 
 def test_a_repeated_call_adds_nothing(http: httpx.Client) -> None:

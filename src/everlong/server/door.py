@@ -30,7 +30,7 @@ _MOST: Final = 2**53
 Limit = Annotated[int, Query(ge=1, le=1000, description="how many at most")]
 _Part = Annotated[str | None, Query(max_length=512)]
 _Tag = Annotated[
-    str | None, Header(alias="If-Match", pattern=r'^(\*|(W/)?"[0-9]{1,15}")$', description="the ETag that was read")
+    str, Header(alias="If-Match", pattern=r'^(\*|(W/)?"[0-9]{1,15}")$', description="the ETag that was read")
 ]
 
 
@@ -121,8 +121,8 @@ def _here(
 Here = Annotated[ScopedMemory, Depends(_here)]
 
 
-def _expected(if_match: _Tag = None) -> int | None:
-    tag = (if_match or "*").removeprefix("W/").strip('"')
+def _expected(if_match: _Tag = "*") -> int | None:
+    tag = if_match.removeprefix("W/").strip('"')
     return None if tag == "*" else int(tag)
 
 

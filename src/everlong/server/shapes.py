@@ -5,6 +5,7 @@ Here is the shape only: what a value means (a category that is not known, a text
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -49,8 +50,11 @@ __all__ = [
 ]
 
 
+_DATE = re.compile(r"\d{4}-\d\d-\d\dT")
+
+
 def _written(value: Any) -> Any:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not _DATE.match(value):  # a bare number would be read as seconds since 1970
         raise PydanticCustomError("moment", "a time is text such as 2026-05-01T12:00:00Z")
     return value
 

@@ -54,7 +54,7 @@ def remember(memory: Here, fact: FactStatement) -> Response:
     return answer(memory.remember(**fact.given), status=201)
 
 
-@router.post("/facts/batch")
+@router.post("/batch/facts")
 def remember_all(memory: Here, batch: FactStatements) -> Response:
     """Stores several facts. Each has a result or a problem of its own."""
     results: list[dict[str, Any]] = []
@@ -66,7 +66,7 @@ def remember_all(memory: Here, batch: FactStatements) -> Response:
     return answer({"results": results})
 
 
-@router.post("/facts/search")
+@router.post("/search/facts")
 def search(memory: Here, asked: Question) -> Response:
     """Facts that bear on a question, best first."""
     filters = {**asked.given, "kinds": ("fact",)}

@@ -30,7 +30,7 @@ def add(memory: Here, turns: Turns, key: Key = "") -> Response:
     return answer(memory.add(_messages(turns), idempotency_key=key), status=202)
 
 
-@router.post("/messages/batch")
+@router.post("/batch/messages")
 def add_all(memory: Here, batch: Conversations, request: Request) -> Response:
     """Keeps what was said in several conversations. Each has a result or a problem of its own; from the first that is
     refused because too much waits, the rest are refused too."""
