@@ -16,7 +16,6 @@ from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
 
 from pydantic import (
     AwareDatetime,
-    Base64Bytes,
     BaseModel,
     ConfigDict,
     Field,
@@ -72,6 +71,7 @@ Named = Annotated[str, Field(min_length=1, max_length=_ID)]
 Maybe = Annotated[str, Field(max_length=_ID)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0, lt=2**63)]
+_BASE64: Final = Annotated[str, Field(json_schema_extra={"contentEncoding": "base64"})]
 
 _BOUNDS: Final[dict[str, Any]] = {
     **dict.fromkeys(("id", "path"), Named),
@@ -134,7 +134,7 @@ def _fields(kind: CopyKind) -> dict[str, Any]:
             default = Field(default_factory=factory)
         made[field.name] = (_hint(field.name, hints[field.name]), default)
     if record is MemoryFile:
-        made |= {"content": (str | None, None), "base64": (Base64Bytes | None, None)}
+        made |= {"content": (str | None, None), "base64": (_BASE64 | None, None)}
     return made
 
 
@@ -275,4 +275,9 @@ def _timed(value: Any) -> Any:
 def _bytes(made: Any) -> bytes:
     if (made.content is None) == (made.base64 is None):
         raise InvalidInput("content: either content or base64 holds what the file says")
-    return bytes(made.base64) if made.content is None else str(made.content).encode()
+    if made.content is not None:
+        return str(made.content).encode()
+    try:
+        return base64.b64decode(made.base64, validate=True)
+    except ValueError as error:
+        raise InvalidInput(f"base64: {error}") from None
