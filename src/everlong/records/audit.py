@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 if TYPE_CHECKING:
     from everlong.records.kept import Entry
 
-ERASING: Final = frozenset({"erase", "forget_topic", "purge"})
+ERASING: Final = frozenset({"erase", "forget_topic", "import_replace", "purge"})
 """Actions that take earlier entries, or their words, out of the journal."""
 LinkFault = Literal["changed", "removed", "moved", "erased by nobody"]
 
