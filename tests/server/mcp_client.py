@@ -29,9 +29,11 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def over_stdio(folder: Path, *arguments: str, mode: str = "auto", **more: str):
+async def over_stdio(folder: Path, *arguments: str, mode: str = "auto", program: str = "", **more: str):
+    """``program`` is Python that runs first and has to call ``main()``: what an extension may do to the server."""
+    start = ["-c", program, "mcp"] if program else COMMAND[1:]
     parameters = StdioServerParameters(
-        command=COMMAND[0], args=[*COMMAND[1:], *arguments], env=environment(folder, **more), cwd=folder
+        command=COMMAND[0], args=[*start, *arguments], env=environment(folder, **more), cwd=folder
     )
     with (folder / "log.txt").open("a") as log:
         async with Client(stdio_client(parameters, errlog=log), mode=mode) as client:

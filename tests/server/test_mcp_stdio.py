@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import anyio
@@ -14,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 
 from everlong import open_memory
 from everlong.records import Principal, Scope
-from tests.server.mcp_client import environment, ok, over_stdio, refused, text
+from tests.server.mcp_client import COMMAND, environment, ok, over_stdio, refused, text
 
 ASK = json.dumps([{"effect": "ask", "reason": "a person looks first", "actions": ["remember"], "roles": ["agent"]}])
 
@@ -174,3 +175,56 @@ def test_many_calls_at_once_and_some_given_up(tmp_path: Path) -> None:
             assert len((await ok(client, "recall", query="Number", limit=50))["hits"]) == 20
 
     anyio.run(run)
+
+
+SLOW = """
+import time
+from everlong.cli import main
+from everlong.memory.reading import Reading
+
+recall = Reading.recall
+
+def slow(self, question, **filters):
+    time.sleep(1 if question == "slow 慢" else 0)
+    return recall(self, question, **filters)
+
+Reading.recall = slow
+main()
+"""
+
+
+def test_a_slow_call_holds_up_nobody_and_can_be_given_up(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with over_stdio(tmp_path, mode="legacy", program=SLOW) as client:
+            done = []
+
+            async def ask(query: str) -> None:
+                await ok(client, "recall", query=query)
+                done.append(query)
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(ask, "slow 慢")
+                await anyio.sleep(0.2)
+                for number in range(5):
+                    group.start_soon(ask, f"quick 快 {number}")
+            assert len(done) == 6 and done[-1] == "slow 慢"
+
+            with anyio.move_on_after(0.2) as given_up:
+                await ask("slow 慢")
+            assert given_up.cancelled_caught
+            with anyio.fail_after(0.9):
+                await ask("quick 快")
+
+    anyio.run(run)
+
+
+@pytest.mark.parametrize(
+    ("setting", "code"), [({"EVERLONG_URL": "nonsense://x"}, 2), ({}, 0)], ids=["wrong", "right"]
+)
+def test_a_start_that_fails_says_why_in_the_log(tmp_path: Path, setting: dict[str, str], code: int) -> None:
+    """And nothing on standard output, where a client expects the protocol; nor when a client goes away at once."""
+    given = environment(tmp_path, **setting)
+    done = subprocess.run(COMMAND, env=given, cwd=tmp_path, input=b"", capture_output=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout) == (code, b"")
+    assert bool(done.stderr) == bool(code)
+    assert b"Traceback" not in done.stderr
