@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from everlong import Principal, Scope, open_memory
+from everlong.config import Settings, build
 from everlong.errors import AccessDenied, ApprovalRequired, ConfigError, InvalidScope, NotFound
 from everlong.policy import Rule, Rules
-from everlong.protocols import Request
+from everlong.protocols import Decision, Request
 
 ANN, BOB = Principal(id="ann"), Principal(id="bob")
 CODER, WRITER = Principal(id="coder", role="agent"), Principal(id="writer", role="agent")
@@ -164,3 +165,32 @@ def test_a_call_that_fails_after_approval_waits_on() -> None:
 def test_a_wrong_rule_is_told_when_memory_opens() -> None:
     with pytest.raises(ConfigError, match="effect"):
         open_memory("sqlite://", embedder="none", rules=[{"effect": "perhaps", "reason": "?"}])
+
+
+class Open:
+    """A policy of one's own that judges calls and hides nothing."""
+
+    def decide(self, request: Request) -> Decision:
+        effect = "deny" if request.action == "erase" else "allow"
+        return Decision(effect=effect, reason=f"{request.by.id} asks for {request.action}")
+
+
+def test_a_policy_of_ones_own_judges_calls_and_needs_no_rights() -> None:
+    settings = Settings(url="sqlite://", embedder="none", worker="none")
+    with build(settings, policy=Open()) as memory:
+        here = memory.at(Scope(org="acme"), by=BOB)
+        fact = here.remember("Tea is at four").fact
+        assert [hit.id for hit in here.recall("tea", min_score=0.0).hits] == [fact.id]
+        assert here.traces() and here.journal().items
+        with pytest.raises(AccessDenied):
+            here.erase()
+
+
+@pytest.mark.parametrize("action", ["write_file", "remember", "recall", "erase"])
+@pytest.mark.parametrize("role", ["user", "agent"])
+def test_who_has_no_id_owns_nothing(role: str, action: str) -> None:
+    nobody = Principal(id="", role=role)
+    for scope in (Scope(), Scope(org="acme"), Scope(agent="coder")):
+        for kind in ("", "file"):
+            request = Request(by=nobody, action=action, scope=scope, kind=kind)
+            assert Rules().decide(request).effect == "deny"

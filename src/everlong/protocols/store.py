@@ -485,9 +485,7 @@ class Store(Protocol):
         ...
 
     def read(self) -> AbstractContextManager[Transaction]:
-        """Sees one state, and of it what the call that runs may read (:func:`~everlong.protocols.present_rights`):
-        what is hidden from it is neither given nor counted."""
-        ...
+        """Sees one state, and of it only what the call that runs may read: :func:`~everlong.protocols.present_rights`."""
 
     def write(self) -> AbstractContextManager[Transaction]:
         """Commits at the end of the block, durably, or rolls back when the block raises."""
