@@ -46,7 +46,7 @@ class IndexRows:
     :func:`everlong.text.pack_terms`: one little-endian uint64 hash per occurrence. ``vectors`` holds the raw
     little-endian float32 bytes of all pieces of the asked model in order, or ``None``. For facts ``speaker`` is empty and
     ``role`` is the origin. Rows of files are passages: ``speaker`` is the path, ``position`` the place in the file, and
-    a file without text has one of length 0. ``valid_from`` and ``valid_until`` are POSIX seconds, infinite where open.
+    a file without text has one of length 0. ``created_at``, ``valid_from`` and ``valid_until`` are POSIX seconds, infinite where open.
     """
 
     ids: list[str]
@@ -58,7 +58,7 @@ class IndexRows:
     speaker: list[str]
     role: list[str]
     category: list[str]
-    created_at: list[datetime]
+    created_at: list[float]
     position: list[int]
     length: list[int]
     question: list[bool]

@@ -71,7 +71,7 @@ class Segment:
             columns[name], names[name] = _ordinals(pick(getattr(rows, name)))
         for name in _PLAIN:
             columns[name] = np.array(pick(getattr(rows, name)), DTYPES[name])
-        columns["created"] = np.array([at.timestamp() for at in pick(rows.created_at)], np.float64)
+        columns["created"] = np.array(pick(rows.created_at), np.float64)
         vectors, pieces = _unpack(pick(rows.vectors), dimensions)
         made = cls(list(pick(rows.ids)), columns, names, vectors, pieces, Postings.build(pick(rows.terms)))
         return made._in_order(np.arange(len(made.ids)))._frozen()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from sqlalchemy import ColumnElement
+    from sqlalchemy import BindParameter, ColumnElement
     from sqlalchemy.sql.base import Executable
 
     from everlong.protocols import Rights
@@ -32,45 +32,44 @@ def _revisions(size: int) -> Executable:
     return select(*(buckets.c[n] for n in (*PLACE, "kind", "epoch", "revision"))).where(*asked)
 
 
-def _rows(table: Table, kind: Kind, given: dict[str, Any], *, home: bool) -> Executable:
-    same = (vectors.c[name] == table.c[name] for name in (*PLACE, "id"))
-    joined = table.outerjoin(vectors, and_(*same, vectors.c.kind == kind, vectors.c.model == bindparam("w_model")))
-    columns: list[ColumnElement[Any]] = [
-        given[name] if name in given else table.c[name]
-        for name in "id revision live terms vectors session speaker role category created_at position length "
-        "question confidence origin trust valid_from valid_until".split()
-    ]
-    changed = table.c.revision > bindparam("w_after")
-    return select(*columns).select_from(joined).where(sql.exactly(table, home=home), changed).order_by(table.c.revision)
+_NAMES: Final[dict[str, tuple[str, ...]]] = {
+    "fact": tuple("id revision status terms learned_in category created_at length question confidence origin trust "
+                  "valid_from valid_until".split()),
+    "message": tuple("id revision terms session speaker role created_at position length question origin".split()),
+}  # fmt: skip
+_CHANGED: Final[BindParameter[int]] = bindparam("w_after")
 
 
-_FACTS: Final = _rows(
-    facts,
-    "fact",
-    {
-        "live": facts.c.status,
-        "vectors": vectors.c.data,
-        "session": facts.c.learned_in,
-        "speaker": literal_column("''"),
-        "role": facts.c.origin,
-        "position": literal_column("0"),
-    },
-    home=False,
-)
-_MESSAGES: Final = _rows(
-    messages,
-    "message",
-    {
-        "live": literal_column("'active'"),
-        "vectors": vectors.c.data,
-        "category": literal_column("''"),
-        "confidence": literal_column("1.0"),
-        "trust": literal_column("NULL"),
-        "valid_from": literal_column("NULL"),
-        "valid_until": literal_column("NULL"),
-    },
-    home=True,
-)
+def _table(kind: str) -> Table:
+    return facts if kind == "fact" else messages
+
+
+def _of(kind: str) -> tuple[ColumnElement[bool], ...]:
+    return vectors.c.kind == kind, vectors.c.model == bindparam("w_model")
+
+
+def _rows(kind: str) -> Executable:
+    table = _table(kind)
+    where = sql.exactly(table, home=kind == "message"), table.c.revision > _CHANGED
+    return select(*(table.c[name] for name in _NAMES[kind])).where(*where).order_by(table.c.revision)
+
+
+def _vectors(kind: str, *, all_of_them: bool) -> Executable:
+    """Vectors of a bucket, or of the rows that changed: to join every row to its vectors takes longer than to read both
+    one after the other."""
+    chosen = select(vectors.c.session, vectors.c.id, vectors.c.data)
+    if all_of_them:
+        return chosen.where(sql.exactly(vectors, home=kind == "message"), *_of(kind))
+    table = _table(kind)
+    same = and_(*(vectors.c[name] == table.c[name] for name in (*PLACE, "id")))
+    where = sql.exactly(table, home=kind == "message"), table.c.revision > _CHANGED
+    return chosen.select_from(table.join(vectors, and_(same, *_of(kind)))).where(*where)
+
+
+_ROWS: Final = {kind: _rows(kind) for kind in _NAMES}
+_VECTORS: Final = {
+    (kind, all_of_them): _vectors(kind, all_of_them=all_of_them) for kind in _NAMES for all_of_them in (True, False)
+}
 
 
 _PASSAGES: Final = (
@@ -123,6 +122,36 @@ def _where(bucket: Scope, kind: Kind) -> dict[str, str]:
     return sql.home(bucket) if kind == "message" else sql.place(bucket)
 
 
+def _fact_columns(found: Mapping[str, list[Any]]) -> dict[str, Any]:
+    size = len(found["id"])
+    trust = zip(found["origin"], found["trust"], strict=True)
+    return {
+        "live": [one == "active" for one in found["status"]],
+        "session": found["learned_in"],
+        "speaker": [""] * size,
+        "role": found["origin"],
+        "category": found["category"],
+        "position": [0] * size,
+        "confidence": list(map(float, found["confidence"])),
+        "trust": [TRUST[who] if known is None else known for who, known in trust],
+        "valid_from": [-math.inf if one is None else one / rows.SECOND for one in found["valid_from"]],
+        "valid_until": [math.inf if one is None else one / rows.SECOND for one in found["valid_until"]],
+    }
+
+
+def _message_columns(found: Mapping[str, list[Any]]) -> dict[str, Any]:
+    size = len(found["id"])
+    return {
+        **{name: found[name] for name in ("session", "speaker", "role", "position")},
+        "live": [True] * size,
+        "category": [""] * size,
+        "confidence": [1.0] * size,
+        "trust": list(map(TRUST.__getitem__, found["origin"])),
+        "valid_from": [-math.inf] * size,
+        "valid_until": [math.inf] * size,
+    }
+
+
 class Index:
     """The index shelf in one transaction."""
 
@@ -144,30 +173,25 @@ class Index:
     def rows(self, bucket: Scope, kind: Kind, *, model: str, after: int = 0) -> IndexRows:
         if kind == "file":
             return self._passages(bucket, model, after)
-        statement = _FACTS if kind == "fact" else _MESSAGES
-        found = self._work.rows(statement, **_where(bucket, kind), w_model=model, w_after=after)
-        columns = [list(column) for column in zip(*found, strict=True)] or [[] for _ in range(18)]
-        ids, revision, status, terms, data, session, speaker, role, category, created, position = columns[:11]
-        length, question, confidence, origin, trust, since, until = columns[11:]
+        where, names = _where(bucket, kind) | {"w_after": after}, _NAMES[kind]
+        found = dict(zip(names, self._work.columns(_ROWS[kind], len(names), **where), strict=True))
+        size = len(found["id"])
+        known: dict[tuple[str, str], bytes] = {}
+        if size:
+            held = self._work.columns(_VECTORS[kind, not after], 3, **where, w_model=model)
+            known = dict(zip(zip(held[0], held[1], strict=True), held[2], strict=True))
+        sessions = found["session"] if kind == "message" else [bucket.session] * size
+        data = map(known.get, zip(sessions, found["id"], strict=True))
         return IndexRows(
-            ids=ids,
-            revision=revision,
-            live=[one == "active" for one in status],
-            terms=list(map(bytes, terms)),
+            ids=found["id"],
+            revision=found["revision"],
+            terms=list(map(bytes, found["terms"])),
             vectors=[None if one is None else bytes(one) for one in data],
-            session=session,
-            speaker=speaker,
-            role=role,
-            category=category,
-            created_at=list(map(rows.to_time, created)),
-            position=position,
-            length=length,
-            question=list(map(bool, question)),
-            confidence=list(map(float, confidence)),
-            origin=origin,
-            trust=[TRUST[who] if known is None else known for who, known in zip(origin, trust, strict=True)],
-            valid_from=[-math.inf if one is None else one / rows.SECOND for one in since],
-            valid_until=[math.inf if one is None else one / rows.SECOND for one in until],
+            created_at=[one / rows.SECOND for one in found["created_at"]],
+            length=found["length"],
+            question=list(map(bool, found["question"])),
+            origin=found["origin"],
+            **(_fact_columns(found) if kind == "fact" else _message_columns(found)),
         )
 
     def past(self, bucket: Scope, *, model: str, at: datetime) -> IndexRows:
@@ -204,7 +228,7 @@ class Index:
             speaker=paths,
             role=["document"] * size,
             category=[""] * size,
-            created_at=list(map(rows.to_time, created)),
+            created_at=[one / rows.SECOND for one in created],
             position=position,
             length=list(map(len, texts)),
             question=list(map(rows.is_question, texts)),

@@ -91,7 +91,7 @@ def as_rows(found: Sequence[Fact], present: IndexRows, texts: Mapping[str, str])
         speaker=[""] * len(found),
         role=[fact.origin for fact in found],
         category=[fact.category for fact in found],
-        created_at=[fact.created_at for fact in found],
+        created_at=[fact.created_at.timestamp() for fact in found],
         position=[0] * len(found),
         length=[len(fact.content) for fact in found],
         question=[rows.is_question(fact.content) for fact in found],

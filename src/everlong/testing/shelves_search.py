@@ -85,7 +85,7 @@ class IndexTests:
         assert aligned(rows) == 1
         assert (rows.ids, rows.live, rows.session, rows.speaker) == (["f1"], [True], ["talk"], [""])
         assert (rows.role, rows.category, rows.confidence) == (["document"], ["preference"], [0.75])
-        assert rows.created_at == [at(1.5)]
+        assert rows.created_at == [at(1.5).timestamp()]
         assert sorted_terms(rows.terms[0]) == sorted_terms(pack_terms(terms(made.content)))
         assert given.vectors is not None
         assert rows.vectors == [given.vectors.tobytes()]

@@ -48,7 +48,8 @@ def row(identifier: str, text: str, **given: Any) -> dict[str, Any]:
 def columns(rows: Sequence[dict[str, Any]]) -> IndexRows:
     """Rows turned into columns."""
     ordered = sorted(rows, key=lambda each: each.get("revision", 0))
-    return IndexRows(**{f.name: [each.get(f.name, 0) for each in ordered] for f in fields(IndexRows)})
+    made = {f.name: [each.get(f.name, 0) for each in ordered] for f in fields(IndexRows)}
+    return IndexRows(**made | {"created_at": [at.timestamp() for at in made["created_at"]]})
 
 
 @dataclass
