@@ -318,6 +318,9 @@ def test_a_server_that_is_away_is_a_store_that_is_away() -> None:
 def test_the_client_lets_nobody_say_who_they_are(served: Served) -> None:
     from everlong.records import Principal
 
+    for odd in ("elk_…", "钥匙", "a\nb"):
+        with pytest.raises(InvalidInput):
+            Client(served.url, odd)
     with Client(served.url, "elk_0_0") as client:
         with pytest.raises(InvalidInput):
             client.at(Scope(user="a"), by=Principal(id="root", role="operator"))

@@ -47,6 +47,7 @@ class Client:
 
     Raises:
         MissingExtra: httpx is not installed.
+        InvalidInput: the key cannot be one.
     """
 
     def __init__(
@@ -56,6 +57,8 @@ class Client:
             import httpx
         except ImportError:
             raise MissingExtra("client", "the client of the server") from None
+        if not (key.isascii() and key.isprintable()):
+            raise InvalidInput("the key holds characters that no key or token has")
         self._httpx = httpx
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout, transport=transport)
