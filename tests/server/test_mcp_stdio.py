@@ -218,9 +218,7 @@ def test_a_slow_call_holds_up_nobody_and_can_be_given_up(tmp_path: Path) -> None
     anyio.run(run)
 
 
-@pytest.mark.parametrize(
-    ("setting", "code"), [({"EVERLONG_URL": "nonsense://x"}, 2), ({}, 0)], ids=["wrong", "right"]
-)
+@pytest.mark.parametrize(("setting", "code"), [({"EVERLONG_URL": "nonsense://x"}, 2), ({}, 0)], ids=["wrong", "right"])
 def test_a_start_that_fails_says_why_in_the_log(tmp_path: Path, setting: dict[str, str], code: int) -> None:
     """And nothing on standard output, where a client expects the protocol; nor when a client goes away at once."""
     given = environment(tmp_path, **setting)

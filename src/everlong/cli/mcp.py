@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -52,15 +53,15 @@ def mcp(
 ) -> None:
     """Serve memory to an MCP client, such as Claude Code, Cursor or VS Code."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    _need("mcp", "mcp")
     if http:
+        _need("server", "fastapi", "limits", "uvicorn")
         with opened(url) as memory:
             own = None if auth else _own(memory, org=org, agent=agent, user=user, person=person)
             _serve_http(memory, own, host=host, port=port, person=person)
         return
-    try:
-        from everlong.server.mcp import serve_stdio, wire
-    except ImportError:
-        raise MissingExtra("mcp", "everlong mcp") from None
+    from everlong.server.mcp import serve_stdio, wire
+
     # A thread waits in a read that nothing ends but the client: the default handler would wait for it for ever.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     with wire() as (stdin, stdout):
@@ -72,6 +73,11 @@ def mcp(
             memory.close(timeout=1)  # clients wait two seconds before they kill; what is left waits in the store
 
 
+def _need(extra: str, *packages: str) -> None:
+    if any(find_spec(name) is None for name in packages):
+        raise MissingExtra(extra, "everlong mcp")
+
+
 def _own(memory: Memory, *, org: str, agent: str, user: str, person: bool) -> ScopedMemory:
     from everlong.server.mcp import as_agent
 
@@ -80,15 +86,12 @@ def _own(memory: Memory, *, org: str, agent: str, user: str, person: bool) -> Sc
 
 
 def _serve_http(memory: Memory, own: ScopedMemory | None, *, host: str, port: int, person: bool) -> None:
-    try:
-        import uvicorn
+    import uvicorn
 
-        from everlong.server.app import check_open, credentials
-        from everlong.server.door import Door, Rate
-        from everlong.server.mcp_http import Entrance, http_app
-    except ImportError:
-        raise MissingExtra("server,mcp", "everlong mcp --http") from None
     from everlong.config import load_settings
+    from everlong.server.app import check_open, credentials
+    from everlong.server.door import Door, Rate
+    from everlong.server.mcp_http import Entrance, http_app
 
     check_open(host, auth=own is None)
     settings = load_settings()
