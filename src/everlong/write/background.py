@@ -50,10 +50,13 @@ class _Asked:
     batch: Batch
     extraction: Extraction
     milliseconds: float
+    epoch: str
 
-    def answers(self, batch: Batch) -> bool:
-        """Whether it is an answer to the same messages."""
-        return [m.id for m in self.batch.messages] == [m.id for m in batch.messages]
+    def answers(self, batch: Batch, state: Session) -> bool:
+        """Whether it is an answer to the same messages, and nothing was taken out of memory since it was given: then it
+        may tell what is to be forgotten."""
+        same = [m.id for m in self.batch.messages] == [m.id for m in batch.messages]
+        return same and self.epoch == state.epoch
 
 
 class Background:
@@ -185,7 +188,7 @@ class Background:
                 with self._store.write() as tx:
                     tx.jobs.done(job)
                 return
-            if asked is None or not asked.answers(batch):
+            if asked is None or not asked.answers(batch, state):
                 if _worthwhile(batch) and self._over_the_day(job):
                     return
                 asked = self._ask(state, batch)
@@ -226,18 +229,22 @@ class Background:
 
     def _ask(self, state: Session, batch: Batch) -> _Asked:
         if not _worthwhile(batch):
-            return _Asked(batch, Extraction(extractor="skipped: trivial turns"), 0.0)
+            return _Asked(batch, Extraction(extractor="skipped: trivial turns"), 0.0, state.epoch)
         begun = time.perf_counter()
-        shown = replace(batch, facts=nearby(batch, store=self._store, index=self._index, embedder=self._embedder))
+        facts = nearby(batch, store=self._store, index=self._index, embedder=self._embedder)
+        shown = replace(batch, facts=facts, messages=_told(batch.messages), context=_told(batch.context))
         try:
             extraction = self._extractor.extract(shown)
         except ModelError as error:
             raw = error.raw if isinstance(error, UnusableExtraction) else ""
             failed = Extraction(extractor=self._extractor.name, raw=raw, usage=error.usage or Usage())
-            asked = _Asked(batch, failed, _since(begun))
+            asked = _Asked(batch, failed, _since(begun), state.epoch)
             self._record(state, self._recorded(asked, error=f"{type(error).__name__}: {error}"))
             raise
-        return _Asked(batch, extraction, _since(begun))
+        if extraction.taken is not None and 0 < extraction.taken <= len(shown.messages):
+            last = shown.messages[extraction.taken - 1]
+            extraction = replace(extraction, taken=batch.messages.index(last) + 1)
+        return _Asked(batch, extraction, _since(begun), state.epoch)
 
     def _land(self, job: Job, state: Session, batch: Batch, asked: _Asked) -> None:
         """Stores what came of an answer, moves the watermark over what was read, and ends the job: all or nothing."""
@@ -325,6 +332,11 @@ def _progress(done: int, failed: ModelError | None) -> int:
 def _worthwhile(batch: Batch) -> bool:
     """Whether the user said anything that may hold a fact."""
     return any(m.role == "user" and "trivial" not in m.signals for m in batch.messages)
+
+
+def _told(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Those that still have their words."""
+    return tuple(message for message in messages if "forgotten" not in message.signals)
 
 
 def _taken(batch: Batch, extraction: Extraction) -> tuple[Message, ...]:
