@@ -11,7 +11,10 @@ __all__ = ["exposition"]
 
 
 def exposition(memory: Memory) -> str:
-    """Calls by action and outcome, the seconds they took, and jobs by state (of the whole store)."""
+    """Calls by action and outcome, the seconds they took, and jobs by state (of the whole store); with the setting
+    ``metrics`` all that is measured, see ``docs/observability.md``."""
+    if memory.parts.instruments is not None:
+        return memory.parts.instruments.exposition()
     state = memory.status()
     lines = ["# HELP everlong_calls_total Operations on memory.", "# TYPE everlong_calls_total counter"]
     lines += [f"everlong_calls_total{_labels(*key)} {count}" for key, count in sorted(state.calls.items())]
