@@ -198,8 +198,8 @@ class Settings(UpkeepSettings):
     )
     jwt_audience: str = Field(default="", description="whom a token must be meant for; needed with jwt_keys")
     jwt_issuer: str = Field(default="", description="who must have issued it; empty: anyone with the key")
-    jwt_claims: dict[str, str] = Field(
-        default_factory=dict,
+    jwt_claims: dict[str, str] | None = Field(
+        default=None,
         description="claims of org, user, role, agent and groups, where they differ from the usual",
     )
 
