@@ -53,14 +53,18 @@ class Bucket:
                 return cls((first, last) if first.span[1] < last.span[0] else (first.updated((), last),))
         return cls((Segment.build(rows, dimensions),))
 
-    def updated(self, rows: IndexRows, dimensions: int) -> Self:
-        """This bucket after the changes in ``rows``: changed rows replaced, those no longer live dropped."""
+    def updated(self, rows: IndexRows, dimensions: int, *, within_session: bool = False) -> Self:
+        """This bucket after the changes in ``rows``: changed rows replaced, those no longer live dropped.
+
+        ``within_session`` says that an id names a row in its conversation only, as those of messages do.
+        """
+        sessions = rows.session if within_session else None
         first, *latest = self.segments
         fresh = Segment.build(rows, dimensions)
         behind = not first.ids or (bool(fresh.ids) and fresh.span[0] < first.span[1])
         if behind or not first.known.isdisjoint(rows.ids):
-            return type(self)((reduce(Segment.extend, latest, first).updated(rows.ids, fresh),))
-        end = latest[0].updated(rows.ids, fresh) if latest else fresh
+            return type(self)((reduce(Segment.extend, latest, first).updated(rows.ids, fresh, sessions),))
+        end = latest[0].updated(rows.ids, fresh, sessions) if latest else fresh
         if len(end.ids) > max(_LATEST, _ROOTS * isqrt(len(first.ids))):
             return type(self)((first.updated((), end),))
         return type(self)((first, end) if end.ids else (first,))

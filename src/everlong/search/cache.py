@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     Key = tuple[Scope, Kind]
 
+_log: Final = logging.getLogger("everlong.search")
 _MEBIBYTE: Final = 1024 * 1024
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _TOLD: Final = 200
@@ -46,7 +48,8 @@ class BucketIndex:
     Each question asks the store for the revisions of the buckets it may see: unchanged ones are used as they are,
     changed ones take the rows that changed, those of a new epoch (something was erased) load anew. So a committed
     write of any process is seen by the next question. Least recently used buckets leave when all together pass
-    ``budget_bytes`` (default 256 MiB); one that is larger than that alone is loaded for each question.
+    ``budget_bytes`` (default 256 MiB), but never those that the latest question looked at: to load them for every
+    question would cost more than the memory. The log then says once what to set.
 
     ``model`` names the vector space and ``dimensions`` its width: vectors of other models are not loaded; 0 means no
     vectors at all, for search by words alone. One index
@@ -60,6 +63,7 @@ class BucketIndex:
         self.budget_bytes = budget_bytes
         self._cached: OrderedDict[Key, _Cached] = OrderedDict()
         self._nbytes = 0
+        self._warned = False
         self._lock = Lock()
 
     def corpus(
@@ -88,7 +92,7 @@ class BucketIndex:
                 rows = tx.index.past(where, model=self.model, at=as_of)
                 found.append(_Cached(Bucket.build(rows, self.dimensions), revision, 0))
             else:
-                found.append(self._bucket(tx, (where, kind), revision, metadata=metadata))
+                found.append(self._bucket(tx, (where, kind), revision, scope, metadata=metadata))
             if rights and kind in rights.named:
                 shown.append(_readable(found[-1].bucket, rights, kind, where))
         told = [each.metadata for each in found if each.metadata is not None]
@@ -106,7 +110,7 @@ class BucketIndex:
         """Memory the kept buckets take, about."""
         return self._nbytes
 
-    def _bucket(self, tx: Transaction, key: Key, revision: Revision, *, metadata: bool) -> _Cached:
+    def _bucket(self, tx: Transaction, key: Key, revision: Revision, asked: Scope, *, metadata: bool) -> _Cached:
         with self._lock:
             cached = self._cached.get(key)
             if cached is not None:
@@ -119,7 +123,7 @@ class BucketIndex:
         if metadata:
             told, nbytes = _metadata(tx, key, bucket)
             made = replace(made, metadata=told, nbytes=made.nbytes + nbytes)
-        self._keep(key, made)
+        self._keep(key, made, frozenset(asked.covering()))
         return made
 
     def _load(self, tx: Transaction, key: Key, revision: Revision, cached: _Cached | None) -> Bucket:
@@ -127,16 +131,32 @@ class BucketIndex:
         if cached is None or cached.revision.epoch != revision.epoch or cached.revision.number > revision.number:
             return Bucket.build(tx.index.rows(where, kind, model=self.model), self.dimensions)
         rows = tx.index.rows(where, kind, model=self.model, after=cached.revision.number)
-        return cached.bucket.updated(rows, self.dimensions)
+        return cached.bucket.updated(rows, self.dimensions, within_session=kind == "message")
 
-    def _keep(self, key: Key, new: _Cached) -> None:
+    def _keep(self, key: Key, new: _Cached, in_use: frozenset[Scope]) -> None:
+        """Keeps a bucket, and lets the least recently used go, but those ``in_use``: kept where the question looks."""
         with self._lock:
             old = self._cached.pop(key, None)
             self._nbytes += new.nbytes - (old.nbytes if old else 0)
             self._cached[key] = new
-            while self._nbytes > self.budget_bytes:
-                _, evicted = self._cached.popitem(last=False)
-                self._nbytes -= evicted.nbytes
+            if self._nbytes > self.budget_bytes:
+                for old_key in [each for each in self._cached if each[0] not in in_use]:
+                    self._nbytes -= self._cached.pop(old_key).nbytes
+                    if self._nbytes <= self.budget_bytes:
+                        return
+                self._warn()
+
+    def _warn(self) -> None:
+        if not self._warned:
+            self._warned = True
+            needed = -(-self._nbytes // _MEBIBYTE)
+            _log.warning(
+                "what one question looks through takes %d MiB of memory, more than index_bytes allows (%d MiB), and is "
+                "kept all the same; set index_bytes to %d or more, or nobody else's is kept beside it",
+                needed,
+                self.budget_bytes // _MEBIBYTE,
+                2 * needed * _MEBIBYTE,
+            )
 
     def _drop(self, key: Key) -> None:
         with self._lock:

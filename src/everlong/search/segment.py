@@ -12,7 +12,7 @@ from everlong.errors import SchemaMismatch
 from everlong.search.postings import Postings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -76,16 +76,24 @@ class Segment:
         made = cls(list(pick(rows.ids)), columns, names, vectors, pieces, Postings.build(pick(rows.terms)))
         return made._in_order(np.arange(len(made.ids)))._frozen()
 
-    def updated(self, changed: Sequence[str], fresh: Self) -> Self:
-        """These rows without the ``changed`` ones, and those of ``fresh``."""
+    def updated(self, changed: Sequence[str], fresh: Self, sessions: Sequence[str] | None = None) -> Self:
+        """These rows without the ``changed`` ones (with ``sessions``, the conversations of those: only there), and those
+        of ``fresh``."""
         merged = self.extend(fresh) if fresh.ids else self
         kept = np.arange(len(merged.ids))
         if not self.known.isdisjoint(changed):
-            gone = frozenset(changed)
+            gone = frozenset(changed) if sessions is None else frozenset(zip(changed, sessions, strict=True))
             stays = np.ones(len(merged.ids), np.bool_)
-            stays[[row for row, identifier in enumerate(self.ids) if identifier in gone]] = False
+            stays[[row for row, key in enumerate(self._keys(named=sessions is not None)) if key in gone]] = False
             kept = kept[stays]
         return merged._in_order(kept)._frozen()
+
+    def _keys(self, *, named: bool) -> Iterable[str | tuple[str, str]]:
+        """What tells the rows from each other: their ids, also their conversations if those are ``named``."""
+        if not named:
+            return self.ids
+        names = self.names["session"]
+        return zip(self.ids, (names[each] for each in self.columns["session"].tolist()), strict=True)
 
     @cached_property
     def known(self) -> frozenset[str]:

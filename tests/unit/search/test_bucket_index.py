@@ -18,6 +18,9 @@ from everlong.errors import SchemaMismatch
 from everlong.records import Scope
 from everlong.search import BucketIndex
 from everlong.search.postings import Postings
+from everlong.store import open_store
+from everlong.testing import CountingIds, FakeClock
+from everlong.testing.samples import indexed, message
 from everlong.text import terms
 
 if TYPE_CHECKING:
@@ -266,9 +269,47 @@ def test_the_budget_evicts_the_least_recently_used(shelf: Any) -> None:
     assert shelf.loads == []
     index.corpus(shelf, scopes[1], "fact")
     assert shelf.loads == [(scopes[1], 0)]
+
+
+def test_what_a_question_looks_at_is_kept_even_beyond_the_budget(shelf: Any, caplog: Any) -> None:
+    """All kinds of it, until somebody else asks; the log says once what to set."""
+    for kind in ("fact", "message"):
+        shelf.put(ANN, f"茶 {kind}", "茶 tea", kind, session="talk")
+        shelf.put(BOB, f"b {kind}", "tea", kind, session="talk")
     tiny = BucketIndex(model=MODEL, dimensions=DIMENSIONS, budget_bytes=1)
-    assert tiny.corpus(shelf, scopes[0], "fact").size == len(TEXTS)
-    assert tiny.nbytes == 0
+    for _ in range(3):
+        for kind in ("fact", "message"):
+            assert tiny.corpus(shelf, ANN, kind).size == 1
+    assert shelf.loads == [(ANN, 0), (ANN, 0)]
+    assert tiny.corpus(shelf, BOB, "fact").size == 1
+    assert tiny.corpus(shelf, ANN, "fact").size == 1
+    assert shelf.loads[2:] == [(BOB, 0), (ANN, 0)]
+    warned = [each.getMessage() for each in caplog.records]
+    assert len(warned) == 1
+    assert f"set index_bytes to {2 * 1024 * 1024}" in warned[0]
+
+
+def test_messages_of_one_id_in_two_conversations_are_two(tmp_path: Any) -> None:
+    """Also when one of them changes: vectors that come later, and another message beside."""
+    store = open_store(f"sqlite:///{tmp_path / 'a.db'}", clock=FakeClock(), new_id=CountingIds())
+    index = BucketIndex(model="m", dimensions=3)
+    talk, walk = (Scope(user="ann", session=name) for name in ("talk", "走"))
+
+    def found() -> list[tuple[str, str, bool]]:
+        with store.read() as tx:
+            corpus = index.corpus(tx, ANN, "message")
+            known = ~np.isnan(corpus.cosine(np.array([1, 0, 0], np.float32)))
+            named = [corpus.sessions[each] for each in corpus.session.tolist()]
+            return sorted(zip(named, corpus.ids, known.tolist(), strict=True))
+
+    with store.write() as tx:
+        for place in (talk, walk):
+            tx.messages.append(place, [message("same", place)], [indexed("茶 tea")])
+    assert found() == [("talk", "same", False), ("走", "same", False)]
+    with store.write() as tx:
+        assert tx.messages.set_vectors(walk, "same", indexed("茶 tea", model="m", vectors=[[1, 0, 0]]))
+    assert found() == [("talk", "same", False), ("走", "same", True)]
+    store.close()
 
 
 def test_order_is_position_then_creation_then_id(shelf: Any, index: Index) -> None:
@@ -366,10 +407,11 @@ def test_a_bucket_that_grows_answers_like_one_loaded_whole(shelf: Any, index: Bu
         said += count
         index.corpus(shelf, ANN, "message")
         for changed in (said - 1, said // 2):
-            shelf.put(
-                ANN, f"m{changed:05}", "changed 猫", kind="message", position=changed + 1, vectors=vectors(changed)
-            )
-        shelf.put(ANN, f"m{said // 3:05}", "", kind="message", position=said // 3 + 1, live=step % 2 == 0)
+            where = {"session": f"s{changed // 9}", "position": changed + 1}
+            shelf.put(ANN, f"m{changed:05}", "changed 猫", kind="message", vectors=vectors(changed), **where)
+        gone = said // 3
+        where = {"session": f"s{gone // 9}", "position": gone + 1}
+        shelf.put(ANN, f"m{gone:05}", "", kind="message", live=step % 2 == 0, **where)
         fresh = BucketIndex(model=MODEL, dimensions=DIMENSIONS)
         same(index.corpus(shelf, ANN, "message"), fresh.corpus(shelf, ANN, "message"))
 
