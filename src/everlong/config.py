@@ -266,16 +266,11 @@ def build(
     preset = _preset(settings)
     counter = counter or open_counter(settings.token_counter)
     extractor = extractor or _extractor(settings, chat_model)
-    schedule = settings.schedule()
     store, instruments = _store(settings, clock, new_id)
-    index = BucketIndex(
-        model=embedder.model if embedder else "",
-        dimensions=embedder.dimensions if embedder else 0,
-        budget_bytes=settings.index_bytes,
-    )
+    index = _index(settings, embedder)
     shared: dict[str, Any] = {"store": store, "embedder": embedder, "clock": clock, "new_id": new_id}
     gates = _gates(settings, embedder, preset.duplicate)
-    applier = Applier(index=index, gates=gates, upkeep_at=schedule.next, **shared)
+    applier = Applier(index=index, gates=gates, upkeep_at=settings.schedule().next, **shared)
     background = Background(
         applier=applier,
         index=index,
@@ -289,16 +284,13 @@ def build(
     reader = Reader(index=index, counter=counter, **shared)
     redact = Redactor(settings.redact).value
     reviewer = Reviewer(applier=applier, redact=redact, **shared)
-    upkeep = Upkeep(
-        applier=applier,
-        rules=settings.upkeep_rules(gates.duplicate, daily_tokens=settings.daily_tokens),
-        model=chat_model or _upkeep_model(settings),
-        **shared,
-    )
+    upkeep = _upkeep(settings, applier, gates, chat_model, **shared)
+    by_hand: dict[str, Any] = {"store": store, "embedder": embedder, "clock": clock}
     uses = telemetry.Uses()
     tasks = {"extract": background.extract, "embed": background.embed, UPKEEP: upkeep.task}
     worker = _worker(settings, store, observed_tasks(tasks, instruments), uses, clock)
     metrics = telemetry.Metrics()
+    onion = _onion(settings, policy or Rules(settings.rules), reviewer, store, metrics, clock, new_id)
     return Memory(
         Parts(
             store=store,
@@ -307,18 +299,13 @@ def build(
             extractor=extractor.name,
             writer=writer,
             reviewer=reviewer,
-            forgetter=Forgetter(
-                store=store, applier=applier, index=index, embedder=embedder, recall=reader.recall, clock=clock
-            ),
+            forgetter=Forgetter(recall=reader.recall, index=index, applier=applier, **by_hand),
             reader=reader,
             files=_keeper(settings, store, clock, new_id, applier.enqueue_embedding if embedder else None),
             upkeep=upkeep,
             gate=_gate(settings, redact),
             worker=worker,
-            middleware=[
-                observe(instruments),
-                *_onion(settings, policy or Rules(settings.rules), reviewer, store, metrics, clock, new_id),
-            ],
+            middleware=[observe(instruments), *onion],
             instruments=instruments,
             metrics=metrics,
             traces=telemetry.TraceLog(store, sample=settings.trace_sample, random=random.random, redact=redact),
@@ -403,6 +390,7 @@ def _gate(settings: Settings, redact: Callable[[Any], Any]) -> Gate:
         categories=frozenset((*CATEGORIES, *settings.categories)),
         max_chars=settings.max_message_chars,
         max_file=settings.max_file_bytes,
+        max_files=settings.max_files,
         check_path=check_path,
     )
 
@@ -450,10 +438,20 @@ def _chat_model(settings: Settings) -> ChatModel:
     return open_chat_model(named, base_url=settings.base_url, api_key=settings.api_key)
 
 
-def _upkeep_model(settings: Settings) -> ChatModel | None:
+def _upkeep(settings: Settings, applier: Applier, gates: Gates, chat_model: ChatModel | None, **shared: Any) -> Upkeep:
     """The model that extracts facts looks after them too; where none does, none is asked."""
     named = settings.extraction_model or settings.model
-    return _chat_model(settings) if settings.extractor == "llm" and named else None
+    own = _chat_model(settings) if settings.extractor == "llm" and named and chat_model is None else None
+    rules = settings.upkeep_rules(gates.duplicate, daily_tokens=settings.daily_tokens)
+    return Upkeep(applier=applier, rules=rules, model=chat_model or own, **shared)
+
+
+def _index(settings: Settings, embedder: Embedder | None) -> BucketIndex:
+    return BucketIndex(
+        model=embedder.model if embedder else "",
+        dimensions=embedder.dimensions if embedder else 0,
+        budget_bytes=settings.index_bytes,
+    )
 
 
 def _preset(settings: Settings) -> Preset:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from cronsim import CronSim, CronSimError
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings
 
 from everlong.errors import ConfigError
@@ -70,6 +70,15 @@ class UpkeepSettings(BaseSettings):
     stale_removals: int = Field(default=10, ge=1, le=100, description="facts that one review removes at most")
     consolidate: bool = Field(default=True, description="with extractor llm: many facts of a category become few")
     consolidate_facts: int = Field(default=8, ge=3, le=30, description="facts of a category that are many")
+
+    @field_validator("upkeep_cron")
+    @classmethod
+    def _ever(cls, cron: str) -> str:
+        try:
+            Schedule(cron=cron)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return cron
 
     def schedule(self) -> Schedule:
         """When upkeep is due. Raises :class:`~everlong.errors.ConfigError`."""
