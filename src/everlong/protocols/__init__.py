@@ -22,23 +22,25 @@ from everlong.protocols.models import (
     TokenCounter,
 )
 from everlong.protocols.onion import Call, Decision, Middleware, Narrowing, Policy, Request
+from everlong.protocols.retention import RetentionShelf
 from everlong.protocols.rights import Rights, present_rights, reading_with
 from everlong.protocols.search import Corpus, Index
 from everlong.protocols.store import (
     Backlog,
-    ExtractionShelf,
     FactShelf,
     FileShelf,
-    JobShelf,
-    JournalShelf,
     MessageShelf,
     PassageShelf,
     ProfileShelf,
-    ProposalShelf,
-    RetentionShelf,
     SessionShelf,
     Store,
     Transaction,
+)
+from everlong.protocols.work import (
+    ExtractionShelf,
+    JobShelf,
+    JournalShelf,
+    ProposalShelf,
 )
 
 if TYPE_CHECKING:
