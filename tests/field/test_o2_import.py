@@ -35,7 +35,7 @@ FILE = {**{k: v for k, v in FACT.items() if k != "id"}, "type": "file", "path": 
 
 @pytest.fixture
 def ann() -> Iterator[ScopedMemory]:
-    with open_memory("sqlite://", embedder="none", worker="none", max_file_bytes=2048) as memory:
+    with open_memory("sqlite://", embedder="none", worker="none", max_file_bytes=2048, max_files=3) as memory:
         yield memory.at(ANN)
 
 
@@ -95,6 +95,14 @@ def test_a_text_that_is_too_long_is_too_long_at_every_door(ann: ScopedMemory) ->
         ann.remember("A" * 2001)
     ann.remember("A" * 2000)
     ann.transfer.import_(sealed({**FACT, "content": "B" * 2000}))
+
+
+def test_no_more_files_come_in_than_may_be_kept(ann: ScopedMemory) -> None:
+    files = [{**FILE, "path": f"/memories/文{n}.md"} for n in range(4)]
+    with pytest.raises(InvalidInput, match="max_files"):
+        ann.transfer.import_(sealed(*files))
+    assert ann.files.list() == ()
+    assert ann.transfer.import_(sealed(*files[:3])).count("new") == 3
 
 
 def test_an_id_is_a_name_and_never_a_path(ann: ScopedMemory) -> None:

@@ -64,6 +64,8 @@ class Gate:
     max_file: int
     check_path: Callable[[str], str]
     operator: bool = False
+    max_files: int = 1000
+    """Memory files kept at one scope."""
 
 
 class _Source:
@@ -195,7 +197,16 @@ class Loader:
                 f"{bad} of the file's records cannot be stored, the first in line {first.line}: {first.reason}. "
                 "Nothing was changed; a preview lists all of them"
             )
+        self._check_files(tx, course.places)
         return Landed(result=found, places=frozenset(course.places), talks=frozenset(course.talks))
+
+    def _check_files(self, tx: Transaction, places: set[Scope]) -> None:
+        for place in places:
+            if (count := tx.files.count(place)) > self._gate.max_files:
+                raise InvalidInput(
+                    f"{place} would hold {count:,} memory files, {self._gate.max_files:,} at most (setting max_files); "
+                    "nothing was changed"
+                )
 
     def check_replaces(self) -> None:
         """Looks at the whole file before what is there may give way to it.
