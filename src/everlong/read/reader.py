@@ -134,12 +134,13 @@ class Reader:
         started, now = time.perf_counter(), self._clock()
         with self._store.read() as tx:
             revisions = tx.index.revisions(scope, query.kinds)
-        known = self._answers.get(scope, query, revisions, now)
+            known = self._answers.get(scope, query, revisions, now)
+            names = self._owners(tx, scope, query) if known is None else []
         if known is not None:
             spent = {"known": _since(started)}
             name, at = self._new_id("trace"), query.at or now
             return replace(known, trace=replace(known.trace, id=name, at=at, milliseconds=spent))
-        work = self._prepare(scope, query)
+        work = self._prepare(scope, query, names)
         with self._store.read() as tx:
             unchanged = tx.index.revisions(scope, query.kinds) == revisions
             found = self._recall(tx, work)
@@ -165,7 +166,11 @@ class Reader:
         """
         asked = bool(words.clean(query.text).strip())
         preset = preset if asked else replace(preset, by_worth=True)
-        work = self._prepare(scope, query) if asked and not preset.by_worth else None
+        work = None
+        if asked and not preset.by_worth:
+            with self._store.read() as tx:
+                names = self._owners(tx, scope, query)
+            work = self._prepare(scope, query, names)
         at = query.at or self._clock()
         zone = zone_of(query.zone)
         session = session or scope.session
@@ -195,7 +200,13 @@ class Reader:
 
     # ------------------------------------------------------------------------------------------------------ steps
 
-    def _prepare(self, scope: Scope, query: Query) -> _Work:
+    def _owners(self, tx: Transaction, scope: Scope, query: Query) -> list[str]:
+        """Who leads the conversations; read before the question is embedded, for no model runs inside a transaction."""
+        if "message" not in query.kinds:
+            return []
+        return owners(self._index.corpus(tx, scope, "message"), self._weights)
+
+    def _prepare(self, scope: Scope, query: Query, names: Sequence[str]) -> _Work:
         text = words.clean(query.text).strip()
         if not text:
             raise EmptyText("the question is empty")
@@ -204,10 +215,7 @@ class Reader:
         minimum = self._min_score if query.min_score is None else query.min_score
         text = unlabelled(text[:_CHARACTERS])
         work = _Work(scope, query, query.at or self._clock(), minimum, dict.fromkeys(ALL_KINDS, text))
-        if "message" in query.kinds:
-            with self._store.read() as tx:  # a model never runs inside a transaction, so the names are read first
-                names = owners(self._index.corpus(tx, scope, "message"), self._weights)
-            work.asked["message"] = without_names(text, names)
+        work.asked["message"] = without_names(text, names)
         started = time.perf_counter()
         self._embed(work, list(dict.fromkeys(work.asked[kind] for kind in query.kinds)))
         work.milliseconds["embed"] = _since(started)
