@@ -43,7 +43,8 @@ def rolled(profile: Profile, now: datetime, rules: Rolling) -> list[Change]:
         section = profile.sections.get(name)
         old = section is not None and days[name] and now - section.updated_at >= timedelta(days=days[name])
         # What has just arrived from the section before is new here: only what stood here before moves on by age.
-        leaving = before[name] if old else _over(after[name], rules.characters)
+        aged = before[name] if old else []
+        leaving = [*aged, *_over([s for s in after[name] if s not in aged], rules.characters)]
         if not leaving:
             continue
         after[name] = [sentence for sentence in after[name] if sentence not in leaving]
