@@ -238,13 +238,30 @@ def test_standard_output_is_protocol_only(tmp_path: Path) -> None:
         process.stdin.flush()
         if "id" in each:
             answers.append(json.loads(process.stdout.readline()))
+    for each in (
+        {"method": "tools/call", "id": 5, "params": {"name": "recall", "arguments": '{"query": "喝茶", "limit": "1"}'}},
+        {
+            "method": "tools/call",
+            "id": 6,
+            "params": {"name": "remember", "arguments": {"content": "喝咖啡 \ud83c coffee"}},
+        },
+        {"method": "prompts/get", "id": 7, "params": {"name": "with_memory", "arguments": {"user": "bob"}}},
+        {"method": "prompts/get", "id": 8, "params": {"name": "nothing"}},
+    ):
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", **each}).encode() + b"\n")
+        process.stdin.flush()
+        answers.append(json.loads(process.stdout.readline()))
     process.stdin.write(b"this is no JSON\n")  # answered or dropped, never the end
     process.stdin.close()
     rest = process.stdout.read().decode("utf-8").splitlines()
     assert process.wait(20) == 0
-    assert [each["id"] for each in answers] == [1, 2, 3, 4]
+    assert [each["id"] for each in answers] == [1, 2, 3, 4, 5, 6, 7, 8]
     assert all(json.loads(line)["jsonrpc"] == "2.0" for line in rest)
-    assert answers[-1]["result"]["structuredContent"]["hits"][0]["text"] == "喝茶 🍵"
+    for number in (3, 4):
+        assert answers[number]["result"]["structuredContent"]["hits"][0]["text"] == "喝茶 🍵"
+    assert answers[5]["result"]["structuredContent"]["fact"]["content"] == "喝咖啡 ? coffee"
+    assert "no such argument 'user'" in answers[6]["error"]["message"]
+    assert "no such prompt" in answers[7]["error"]["message"]
     log = (tmp_path / "log").read_text("utf-8")
     for heard in ("opening", "recalling", "leaving", "half a line", "from C", "from a child", "careful", "debugging"):
         assert heard in log

@@ -7,6 +7,7 @@ argument of a tool.
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 from contextlib import contextmanager
@@ -18,7 +19,8 @@ import anyio
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.stdio import stdio_server
-from mcp_types import CallToolResult, TextContent
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, CallToolResult, TextContent
 from pydantic import ValidationError
 
 from everlong import __version__
@@ -76,7 +78,7 @@ class MemoryServer(MCPServer[Any]):
         async def enter(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
             token = _HERE.set(find(ctx))
             try:
-                return await call_next(ctx)
+                return await call_next(_unwrapped(ctx))
             finally:
                 _HERE.reset(token)
 
@@ -115,6 +117,19 @@ class MemoryServer(MCPServer[Any]):
                 return _refused(_explained(error.__cause__))
             raise
 
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
+    ) -> Any:
+        """A prompt. Raises :class:`mcp.MCPError` for one, or for arguments, that there are not."""
+        known = {prompt.name: [each.name for each in prompt.arguments or ()] for prompt in await self.list_prompts()}
+        unknown = sorted(set(arguments or {}) - set(known.get(name, ())))
+        if name not in known or unknown:
+            what = (
+                f"argument {unknown[0]!r}; it takes {known[name]}" if name in known else f"prompt; there are {[*known]}"
+            )
+            raise MCPError(code=INVALID_PARAMS, message=f"{name[:80]!r}: no such {what}")
+        return await super().get_prompt(name, arguments, context)
+
     async def list_resources(self) -> list[Resource]:
         """The profile, and every policy file and skill that is visible."""
         return [*await super().list_resources(), *await anyio.to_thread.run_sync(self._pages.listed)]
@@ -126,11 +141,38 @@ class MemoryServer(MCPServer[Any]):
 
     async def serve(self, stdin: BinaryIO, stdout: BinaryIO) -> None:
         """Serves one client over a pair of streams, until the first one ends."""
-        read = anyio.wrap_file(io.TextIOWrapper(stdin, encoding="utf-8", errors="replace"))
+        read = _Lines(io.TextIOWrapper(stdin, encoding="utf-8", errors="replace"))
         write = anyio.wrap_file(io.TextIOWrapper(stdout, encoding="utf-8", errors="backslashreplace", newline="\n"))
         async with stdio_server(read, write) as (reader, writer):
             lower = self._lowlevel_server
             await lower.run(reader, writer, lower.create_initialization_options())
+
+
+class _Lines(anyio.AsyncFile[str]):
+    """Lines of JSON. Half of a character (JavaScript cuts emoji so, and JSON may say it) becomes a question mark: the SDK
+    would drop the whole message, and the client would wait for ever."""
+
+    async def readline(self) -> str:
+        line = await super().readline()
+        if "\\ud" not in line.lower():
+            return line
+        try:
+            return json.dumps(json.loads(line), ensure_ascii=False).encode("utf-8", "replace").decode("utf-8") + "\n"
+        except (ValueError, RecursionError):
+            return line
+
+
+def _unwrapped(ctx: ServerRequestContext[Any, Any]) -> ServerRequestContext[Any, Any]:
+    """The message, with the arguments of a tool as an object where a client sent them as text."""
+    params = ctx.params or {}
+    given = params.get("arguments")
+    if ctx.method != "tools/call" or not isinstance(given, str):
+        return ctx
+    try:
+        arguments = json.loads(given or "{}")
+    except (ValueError, RecursionError):
+        return ctx
+    return replace(ctx, params={**params, "arguments": arguments})
 
 
 def _typed(contents: ReadResourceContents) -> ReadResourceContents:
@@ -154,7 +196,7 @@ def _wrong(tool: Tool, error: ValidationError) -> str:
         name = str(each["loc"][0]) if each["loc"] else ""
         shape = tool.parameters["properties"].get(name, {})
         wanted = shape.get("description", "")
-        kind = shape.get("type", "value")
+        kind = shape.get("type", "object")
         got = "" if each["type"] == "missing" else f", got {str(each['input'])[:60]!r}"
         lines.append(f"{name}: {each['msg']}{got}. It must be: {kind}. {wanted}".rstrip())
     return (
