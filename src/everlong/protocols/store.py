@@ -53,6 +53,11 @@ class ProfileShelf(Protocol):
 class FactShelf(Protocol):
     def add(self, fact: Fact, indexed: Indexed) -> Fact: ...
 
+    def lock(self, scope: Scope) -> int:
+        """Lets no other transaction change facts kept exactly at ``scope`` until this one ends; returns the revision of
+        their bucket, as :meth:`IndexShelf.revisions` tells it (0: there are none yet)."""
+        ...
+
     def get(self, scope: Scope, fact_id: str) -> Fact:
         """The fact if it is visible from ``scope`` (any status).
 

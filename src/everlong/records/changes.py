@@ -70,6 +70,7 @@ class Batch:
     """What an extractor sees: new messages in order, and what is already believed near them.
 
     ``context`` are messages just before ``messages``, for understanding only: nothing is extracted from them.
+    ``revision`` is that of the bucket of facts when ``facts`` were read, by which a later writer sees that they changed.
     """
 
     scope: Scope
@@ -79,6 +80,7 @@ class Batch:
     context: tuple[Message, ...] = ()
     now: datetime
     zone: str = "UTC"
+    revision: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

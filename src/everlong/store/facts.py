@@ -230,6 +230,9 @@ class Facts:
         found = self._readable(list(map(rows.to_fact, self._work.rows(_ALL, **sql.place(scope)))))
         return sorted(found, key=past.key, reverse=True)
 
+    def lock(self, scope: Scope) -> int:
+        return sql.bump(self._work, scope, _KIND, self._new_id("epoch"), by=0)
+
     def _bump(self, scope: Scope) -> int:
         return sql.bump(self._work, scope, _KIND, self._new_id("epoch"))
 

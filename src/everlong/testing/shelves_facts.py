@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 class FactTests:
     """Add, get, revise, list, history, touch, vectors."""
 
+    def test_the_lock_tells_the_revision_and_moves_nothing(self, store: Store) -> None:
+        with store.write() as tx:
+            assert tx.facts.lock(ANN) == 0
+            tx.facts.add(fact("f1"), indexed("tea"))
+        with store.write() as tx:
+            first = tx.index.revisions(ANN, ["fact"])[ANN, "fact"].number
+            assert tx.facts.lock(ANN) == tx.facts.lock(ANN) == first > 0
+
     def test_a_fact_comes_back_as_it_was_given(self, store: Store) -> None:
         full = fact(
             content='安娜 likes "tea"',

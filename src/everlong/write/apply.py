@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from everlong import text
-from everlong.errors import ModelError
+from everlong.errors import Conflict, ModelError
 from everlong.protocols import Indexed
 from everlong.records import (
     Batch,
@@ -37,7 +37,17 @@ if TYPE_CHECKING:
 
     from everlong.protocols import Clock, Embedder, Index, NewId, Store, Transaction
 
-__all__ = ["UPKEEP", "Applier", "index_fact", "index_message", "job_key", "kept_at", "name_of", "words_for_vector"]
+__all__ = [
+    "UPKEEP",
+    "Applier",
+    "index_fact",
+    "index_message",
+    "job_key",
+    "kept_at",
+    "name_of",
+    "revision_of",
+    "words_for_vector",
+]
 
 _NEIGHBOURS: Final = 10
 """Existing facts looked at for each candidate."""
@@ -134,11 +144,17 @@ class Applier:
         *,
         by: str,
         talk: Scope | None = None,
+        revision: int | None = None,
     ) -> dict[str, Fact]:
         """Stores every change, journals every decision; returns stored facts by id.
 
         ``talk`` is the conversation that was read: what came to no fact is journalled there, and so erased with it.
+        ``revision`` is that of the facts which the decisions were made over.
+
+        Raises:
+            Conflict: a fact that shall change has changed, or there are others than the decisions were made over.
         """
+        _check_unchanged(tx, changes, profile.scope, revision)
         stored: dict[str, Fact] = {}
         sections: dict[str, str] = {}
         pending = False
@@ -290,6 +306,20 @@ def words_for_vector(message: Message) -> str:
 def index_fact(fact: Fact) -> Indexed:
     """What search needs of a fact, less its vector."""
     return Indexed(terms=text.terms(fact.content))
+
+
+def _check_unchanged(tx: Transaction, changes: ChangeSet, home: Scope, revision: int | None) -> None:
+    if revision is None or not any(change.kind in {"add", "supersede", "hold"} for change in changes.changes):
+        return
+    actual = tx.facts.lock(home)
+    if actual != revision:
+        raise Conflict(f"what is known at {home}", expected=revision, actual=actual)
+
+
+def revision_of(tx: Transaction, home: Scope) -> int:
+    """The revision of the facts kept exactly at ``home``; read in the transaction that reads them."""
+    state = tx.index.revisions(home, ["fact"]).get((home, "fact"))
+    return state.number if state else 0
 
 
 def kept_at(tx: Transaction, home: Scope) -> tuple[Fact, ...]:

@@ -22,7 +22,7 @@ from everlong.records import (
     Session,
     Usage,
 )
-from everlong.write.apply import index_fact, index_message, job_key, kept_at, words_for_vector
+from everlong.write.apply import index_fact, index_message, job_key, kept_at, revision_of, words_for_vector
 from everlong.write.nearby import nearby
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ class Background:
         with self._store.write() as tx:
             last = batch.messages[-1].position
             # Facts before the session, as an erasure takes them: so the two never wait for each other in a circle.
-            self._applier.apply(tx, changes, indexed, batch.profile, by=by, talk=batch.scope)
+            self._applier.apply(tx, changes, indexed, batch.profile, by=by, talk=batch.scope, revision=batch.revision)
             tx.sessions.advance(state, extracted=last)
             tx.extractions.append(record)
             self._applier.journal(tx, batch.scope, by, "extract", kind="extraction", target=record.id)
@@ -291,6 +291,7 @@ class Background:
                 facts=kept_at(tx, session.home),
                 now=self._clock(),
                 zone=self._zone,
+                revision=revision_of(tx, session.home),
             )
         return state, batch
 

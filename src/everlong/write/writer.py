@@ -38,7 +38,7 @@ from everlong.records import (
     Scope,
     Section,
 )
-from everlong.write.apply import index_message, job_key, kept_at, name_of
+from everlong.write.apply import index_message, job_key, kept_at, name_of, revision_of
 from everlong.write.capture import capture
 from everlong.write.receipts import sign
 
@@ -256,21 +256,28 @@ class Writer:
         )
         for attempt in range(1, _ATTEMPTS + 1):
             with self._store.read() as tx:
-                profile, facts = tx.profiles.get(scope.home), kept_at(tx, scope.home)
-            batch = Batch(scope=scope, messages=(said,), profile=profile, facts=facts, now=now, zone=self._zone)
+                batch = Batch(
+                    scope=scope,
+                    messages=(said,),
+                    profile=tx.profiles.get(scope.home),
+                    facts=kept_at(tx, scope.home),
+                    now=now,
+                    zone=self._zone,
+                    revision=revision_of(tx, scope.home),
+                )
             changes, indexed = self._applier.decide(Extraction(candidates=(candidate,), extractor="by hand"), batch)
             try:
-                return self._land(_pin(changes) if pinned else changes, indexed, profile, by, scope)
+                return self._land(_pin(changes) if pinned else changes, indexed, batch, by)
             except Conflict:  # others changed the same facts meanwhile: decide anew over what is known now
                 if attempt == _ATTEMPTS:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _land(
-        self, changes: ChangeSet, indexed: Mapping[str, Indexed], profile: Profile, by: Principal, scope: Scope
-    ) -> Remembered:
+    def _land(self, changes: ChangeSet, indexed: Mapping[str, Indexed], batch: Batch, by: Principal) -> Remembered:
         with self._store.write() as tx:
-            stored = self._applier.apply(tx, changes, indexed, profile, by=name_of(by), talk=scope)
+            stored = self._applier.apply(
+                tx, changes, indexed, batch.profile, by=name_of(by), talk=batch.scope, revision=batch.revision
+            )
         self._store.notify()
         change = next(c for c in changes.changes if c.kind != "retire" or c.candidate is not None)
         fact = stored.get(change.fact.id) if change.fact else None
