@@ -244,6 +244,31 @@ def test_what_is_near_in_meaning_is_shown_with_its_score() -> None:
         assert "peanut" not in shown(memory, HOME)
 
 
+@pytest.mark.parametrize(
+    ("topic", "turns"),
+    [
+        ("peanuts", ("I'm allergic to peanuts and I live in Lisbon.", "My car is a blue Volvo.", "I work as a dentist.")),
+        ("Volvo", ("I'm allergic to peanuts.", "My car is a blue Volvo.", "I work as a dentist.")),
+        ("花生", ("我对花生过敏。", "我的车是蓝色的沃尔沃。", "我是牙医。")),
+        ("沃尔沃", ("我对花生过敏。", "我的车是蓝色的沃尔沃。", "我是牙医。")),
+    ],
+)
+def test_a_turn_beside_the_topic_stays(topic: str, turns: tuple[str, ...]) -> None:
+    """Recall lends to the turns around an answer what relevance they have; their words are not to go for that."""
+    with open_memory("sqlite://", worker="none") as memory:
+        talk = memory.at(TALK)
+        for turn in turns:
+            talk.add([("user", turn)])
+        memory.drain()
+        found = talk.forget_preview(topic)
+        assert found.mentions
+        assert all(topic in each.text for each in found.mentions)
+        talk.forget_topic(topic, found.refs)
+        assert [said.content for said in talk.messages() if topic not in said.content and said.content in turns] == [
+            turn for turn in turns if topic not in turn
+        ]
+
+
 def test_a_profile_version_of_before_is_gone_too(memory: Memory) -> None:
     home = memory.at(HOME)
     home.update_profile(sections={"topOfMind": "Thinks about Acme."})

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from everlong.protocols import Clock, Embedder, Index, Store, Transaction
-    from everlong.records import MemoryFile, MentionKind, Principal, Profile, Proposal, Recall
+    from everlong.records import Hit, MemoryFile, MentionKind, Principal, Profile, Proposal, Recall
     from everlong.write.apply import Applier
 
 __all__ = ["THRESHOLD", "Forgetter"]
@@ -67,8 +67,8 @@ class Forgetter:
         if self._embedder is None or not text.terms(topic):
             return {}
         hits = [hit for hit in self._recall(scope.home, query).hits if _own(scope, hit.record.scope)]
-        found = [replace(_mention(hit.record), score=min(hit.score, 0.99)) for hit in hits]
-        return {each.ref: each for each in found}
+        found = [replace(_mention(hit.record), score=min(hit.score, _own_score(hit), 0.99)) for hit in hits]
+        return {each.ref: each for each in found if each.score >= threshold}
 
     def apply(
         self,
@@ -109,6 +109,12 @@ class Forgetter:
 def _own(scope: Scope, kept: Scope) -> bool:
     """Whether what is kept there is this user's own, and not the agent's or the organisation's."""
     return kept.user == scope.user and kept.home.covers(scope.home)
+
+
+def _own_score(hit: Hit) -> float:
+    """How near a record is by its own meaning and words. Recall also lends to what stands beside a good answer or was said
+    on a day that the question names: right for what is shown, not for what goes."""
+    return 1 - (1 - hit.parts.get("meaning", 0.0)) * (1 - hit.parts.get("words", 0.0))
 
 
 def _mention(record: Any) -> Mention:
