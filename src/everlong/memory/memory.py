@@ -6,7 +6,7 @@ import atexit
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from everlong.errors import InvalidScope, StoreError
 from everlong.memory.scoped import ScopedMemory
@@ -120,17 +120,15 @@ class Memory:
             tx.jobs.hurry(_EVERYWHERE, now=self.parts.clock())
         ran = worker.run_due()
         self.parts.uses.store(store)
-        while self._count("running"):
+        while not worker.at_rest():
             if time.monotonic() > deadline:
                 msg = f"work is still running elsewhere after {timeout:g} s; nothing is lost, it goes on there"
                 raise StoreError(msg)
-            time.sleep(0.02)
-            ran += worker.run_due()
+            done = worker.run_due()
+            ran += done
+            if not done:
+                time.sleep(0.02)
         return ran
-
-    def _count(self, state: Any) -> int:
-        with self.parts.store.read() as tx:
-            return tx.jobs.count(state=state)
 
     def wake(self) -> None:
         """Sees to it that waiting work gets done: starts the background thread if this memory has one."""

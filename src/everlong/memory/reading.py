@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Context,
         Trace,
     )
+    from everlong.telemetry.traces import Epochs
 
 __all__ = ["Reading"]
 
@@ -42,14 +43,16 @@ class Reading(View):
         return self._run("recall", self._recall, query=self._query(question, filters), trace=trace)
 
     def _recall(self, *, query: Query, trace: bool) -> Recall:
-        recall = self._memory.parts.reader.recall(self.scope, query)
-        self._asked(recall, injected=bool(recall.hits), durable=trace)
+        parts = self._memory.parts
+        epochs = parts.traces.epochs(self.scope)
+        recall = parts.reader.recall(self.scope, query)
+        self._asked(recall, epochs, injected=bool(recall.hits), durable=trace)
         return recall
 
-    def _asked(self, recall: Recall, *, injected: bool, durable: bool) -> None:
+    def _asked(self, recall: Recall, epochs: Epochs, *, injected: bool, durable: bool) -> None:
         """What follows from a question: its trace, its line in the log, a use of each fact it brought up."""
         parts = self._memory.parts
-        parts.traces.keep(recall.trace, by=self.by, durable=durable)
+        parts.traces.keep(recall.trace, epochs, by=self.by, durable=durable)
         parts.on_recall(recall, injected=injected)
         left_out = {each.what for each in recall.trace.omitted}
         parts.uses.note([hit for hit in recall.hits if f"fact {hit.id}" not in left_out], parts.clock())
@@ -107,10 +110,12 @@ class Reading(View):
         return self._run("context", self._context, query=query, budget=budget, preset=chosen, trace=trace)
 
     def _context(self, *, query: Query, budget: int, preset: Preset, trace: bool) -> Context:
-        context = self._memory.parts.reader.context(self.scope, query, budget=budget, preset=preset)
+        parts = self._memory.parts
+        epochs = parts.traces.epochs(self.scope)
+        context = parts.reader.context(self.scope, query, budget=budget, preset=preset)
         if context.trace is not None:
             recall = Recall(hits=context.hits, trace=context.trace)
-            self._asked(recall, injected=bool(context.text), durable=trace)
+            self._asked(recall, epochs, injected=bool(context.text), durable=trace)
         return context
 
     def _query(self, question: str | Query, filters: Mapping[str, Any]) -> Query:

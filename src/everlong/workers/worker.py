@@ -147,6 +147,14 @@ class Worker:
             while monotonic() < until and self.run_once(place):
                 pass
 
+    def at_rest(self) -> bool:
+        """Whether nothing runs, here or elsewhere, and nothing is due. Both are seen in one moment: between two looks,
+        work that ended elsewhere may have left more."""
+        now = self._clock()
+        with self._store.read() as tx:
+            due = tx.jobs.next_due(list(self._tasks))
+            return not tx.jobs.count(state="running") and (due is None or due > now)
+
     def run_forever(self) -> None:
         """Runs jobs as they become due until :meth:`stop`, in this thread and those beside it. A database that is away
         is waited for."""
