@@ -247,7 +247,10 @@ def test_what_is_near_in_meaning_is_shown_with_its_score() -> None:
 @pytest.mark.parametrize(
     ("topic", "turns"),
     [
-        ("peanuts", ("I'm allergic to peanuts and I live in Lisbon.", "My car is a blue Volvo.", "I work as a dentist.")),
+        (
+            "peanuts",
+            ("I'm allergic to peanuts and I live in Lisbon.", "My car is a blue Volvo.", "I work as a dentist."),
+        ),
         ("Volvo", ("I'm allergic to peanuts.", "My car is a blue Volvo.", "I work as a dentist.")),
         ("花生", ("我对花生过敏。", "我的车是蓝色的沃尔沃。", "我是牙医。")),
         ("沃尔沃", ("我对花生过敏。", "我的车是蓝色的沃尔沃。", "我是牙医。")),

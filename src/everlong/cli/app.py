@@ -73,13 +73,15 @@ def add(
     words = " ".join(text) if text else sys.stdin.read()
     with opened(url, worker="none") as memory:
         scoped = at(memory, org=org, agent=agent, user=user, session=session)
+        home = at(memory, org=org, agent=agent, user=user)
+        before = {entry.id for entry in home.journal(limit=50).items}
         added = scoped.add([(role, words)])
         learned: tuple[Any, ...] = ()
         if wait and added.status == "queued":
             with render.progress("extracting", quiet=as_json):
                 memory.drain()
-            home = at(memory, org=org, agent=agent, user=user)
-            learned = tuple(e for e in home.journal(limit=50).items if e.by.startswith("extractor:"))
+            entries = home.journal(limit=50).items
+            learned = tuple(e for e in entries if e.by.startswith("extractor:") and e.id not in before)
         render.added(added, learned, scoped, as_json=as_json)
 
 

@@ -79,12 +79,12 @@ def play(languages: list[str], *, as_json: bool) -> None:
         msg = f"unknown language {unknown[0]!r}; there are {' and '.join(PLAYS)}"
         raise InvalidInput(msg)
     with tempfile.TemporaryDirectory(prefix="everlong-demo-") as folder:
-        clock = _StageClock(datetime(2026, 5, 4, 9, 0, tzinfo=UTC))
-        settings = Settings(
-            url=f"sqlite:///{Path(folder, 'memory.db')}", embedder="use", extractor="builtin", worker="none"
-        )
-        with build(settings, clock=clock) as memory:
-            results = {language: _perform(memory, clock, PLAYS[language]) for language in languages}
+        results = {}
+        for language in languages:
+            clock = _StageClock(datetime(2026, 5, 4, 9, 0, tzinfo=UTC))
+            url = f"sqlite:///{Path(folder, f'{language}.db')}"
+            with build(Settings(url=url, embedder="use", extractor="builtin", worker="none"), clock=clock) as memory:
+                results[language] = _perform(memory, clock, PLAYS[language])
     if as_json:
         render.document(results)
         return

@@ -118,7 +118,8 @@ def restore(
     as_json: Json = False,
 ) -> None:
     """Make a retired or replaced fact active again."""
-    render.document(scoped.restore(fact_id, reason=reason), as_json=as_json)
+    restored = scoped.restore(fact_id, reason=reason)
+    render.document(restored if as_json else {"fact": restored}, as_json=as_json)
 
 
 def erase(

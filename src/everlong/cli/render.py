@@ -53,7 +53,25 @@ def document(value: Any, *, as_json: bool = True) -> None:
         print(json.dumps(value, ensure_ascii=False, indent=2))
         return
     for name, each in value.items():
-        console().print(f"{name}: {each}", markup=False)
+        shown = _shown(each)
+        space = " " if shown and not shown.startswith("\n") else ""
+        console().print(f"{name}:{space}{shown}", markup=False)
+
+
+def _shown(value: Any) -> str:
+    """A value for a person: records as their id and text, several of them a line each, scopes as ``user=ann``."""
+    if isinstance(value, list) and any(isinstance(each, dict) for each in value):
+        return "".join(f"\n  {_shown(each)}" for each in value)
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value))
+    if not isinstance(value, dict):
+        return "" if value is None else str(value)
+    told = value.get("content", value.get("text"))
+    if told is not None and "id" in value:
+        state = value.get("status", "active")
+        marked = "" if state == "active" else f"[{state}] "
+        return " ".join(part for part in (value.get("kind", ""), value["id"], f"{marked}{told}") if part)
+    return ", ".join(f"{name}={_shown(each)}" for name, each in value.items() if each not in ("", None))
 
 
 def note(message: str, *, quiet: bool) -> None:
