@@ -101,7 +101,7 @@ def test_the_share_that_is_set_is_stored() -> None:
         log = TraceLog(store, sample=0.25, random=lambda: next(draws), redact=lambda value: value)
         for number in range(4):
             made = Trace(id=f"trace_{number}", query=Query(text="q"), scope=ANN, at=NOW, embedder="")
-            log.keep(made, by=Principal(id="ann"))
+            log.keep(made, {}, by=Principal(id="ann"))
         with store.read() as tx:
             entries = tx.journal.list(ANN, action="recall").items
         assert {entry.id: entry.reason for entry in entries} == {"trace_0": "sampled", "trace_2": "sampled"}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from everlong.records import Kind, Query, Recall, Scope
 
     Revisions = Mapping[tuple[Scope, Kind], Revision]
-    _Key = tuple[Scope, Query, Hashable]
+    _Key = tuple[Scope, Query, str, Hashable]
 
 __all__ = ["Answers"]
 
@@ -75,9 +75,9 @@ class Answers:
 
 
 def _key(scope: Scope, query: Query) -> _Key:
-    """An answer serves only who may read the same."""
+    """An answer serves only who may read the same. Conditions as they are written: to Python ``True`` equals ``1``."""
     rights = present_rights()
-    return scope, query, rights and rights.key
+    return scope, query, repr(dict(query.metadata)), rights and rights.key
 
 
 def _hashable(query: Query) -> bool:

@@ -53,7 +53,7 @@ def zone_of(zone: str) -> ZoneInfo:
     """
     try:
         return ZoneInfo(zone)
-    except (KeyError, ValueError, OSError) as broken:
+    except (KeyError, ValueError, TypeError, OSError) as broken:
         raise InvalidInput(f"{zone!r} is no time zone") from broken
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
@@ -121,6 +123,23 @@ def check(query: Query) -> None:
     """Raises :class:`~everlong.errors.InvalidInput` when a filter is malformed."""
     _known("kind", query.kinds, ALL_KINDS)
     _known("origin", query.origins, get_args(Origin))
+    _check_numbers(query)
+    for name in ("since", "until", "as_of", "valid_at", "at"):
+        value = getattr(query, name)
+        if value is not None and (not isinstance(value, datetime) or value.tzinfo is None):
+            raise InvalidInput(f"{name} is {value!r}; it must be a time with its zone")
+    for name in ("categories", "sessions", "exclude_sessions", "files"):
+        value = getattr(query, name)
+        if isinstance(value, str):
+            raise InvalidInput(f"{name} must be a list such as [{value!r}], not a single text")
+    _check_conditions(query.metadata)
+
+
+def _check_numbers(query: Query) -> None:
+    if type(query.limit) is not int or query.limit < 0:
+        raise InvalidInput(f"limit is {query.limit!r}; it must be a whole number, 0 or more")
+    if query.min_score is not None and not (_is_number(query.min_score) and math.isfinite(query.min_score)):
+        raise InvalidInput(f"min_score is {query.min_score!r}; it must be a number")
     for name in ("min_confidence", "min_trust"):
         value = getattr(query, name)
         if not _is_number(value) or not 0 <= value <= 1:
@@ -129,13 +148,6 @@ def check(query: Query) -> None:
         value = getattr(query, name)
         if type(value) is not int or not 0 <= value <= _MOST:
             raise InvalidInput(f"{name} is {value!r}; it must be a whole number from 0 to {_MOST}")
-    for name in ("since", "until", "as_of", "valid_at", "at"):
-        value = getattr(query, name)
-        if value is not None and (not isinstance(value, datetime) or value.tzinfo is None):
-            raise InvalidInput(f"{name} is {value!r}; it must be a time with its zone")
-    if isinstance(query.files, str):
-        raise InvalidInput(f"files must be a list such as [{query.files!r}], not a single text")
-    _check_conditions(query.metadata)
 
 
 def _known(what: str, given: Sequence[str], known: Sequence[str]) -> None:
@@ -149,6 +161,11 @@ def _known(what: str, given: Sequence[str], known: Sequence[str]) -> None:
 def _check_conditions(conditions: object) -> None:
     if not isinstance(conditions, Mapping):
         raise InvalidInput(f"metadata must be conditions by key, not {type(conditions).__name__}")
+    try:
+        # No trace and no answer could hold anything else.
+        json.dumps(dict(conditions), default=str, skipkeys=True, allow_nan=False)
+    except (ValueError, RecursionError):
+        raise InvalidInput("metadata conditions must be finite: no NaN, no infinity, nothing within itself") from None
     for key, condition in conditions.items():
         if not isinstance(key, str):
             raise InvalidInput(f"metadata keys are text, not {type(key).__name__}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from everlong.errors import NotFound
@@ -12,7 +13,7 @@ from everlong.records import Fact, Message, Omitted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
+    from datetime import timedelta
 
     from everlong.protocols import TokenCounter, Transaction
     from everlong.read.presets import Preset
@@ -46,7 +47,7 @@ def latest(
     if session:
         found = tx.messages.tail(replace(scope.home, session=session), limit=preset.max_messages)
     else:
-        found = tx.messages.recent(scope, limit=preset.max_messages, since=at - preset.time_window)
+        found = tx.messages.recent(scope, limit=preset.max_messages, since=_before(at, preset.time_window))
     most = preset.max_tokens // 4
     kept = compress_conversation(
         [message for message in found if message.session not in query.exclude_sessions],
@@ -59,6 +60,14 @@ def latest(
     )
     omitted = tuple(Omitted(what=f"message {each.message.id}", reason=each.reason) for each in kept.dropped)
     return Latest(turns=kept.messages, omitted=omitted)
+
+
+def _before(at: datetime, window: timedelta) -> datetime:
+    """So long before ``at``, or the first time there is."""
+    try:
+        return at - window
+    except OverflowError:
+        return datetime.min.replace(tzinfo=UTC)
 
 
 def material(

@@ -110,12 +110,14 @@ def adapted(
     """``preset`` with what is given here in the place of its own.
 
     Raises:
-        InvalidInput: there is no such format, a limit is negative, or the window is no length of time.
+        InvalidInput: there is no such format, a limit is negative, ``files`` is a single text, or the window is no length of time.
     """
     for name, limit in (("max_messages", max_messages), ("max_tokens", max_tokens)):
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
             msg = f"{name} is {limit!r}; it must be a whole number from 0 on"
             raise InvalidInput(msg)
+    if isinstance(files, str):
+        raise InvalidInput(f"files must be a list such as [{files!r}], not a single text")
     return replace(
         preset,
         format=format_of(preset.format if format is None else format),

@@ -164,6 +164,7 @@ class Reader:
         Raises:
             InvalidInput: ``query.zone`` is no time zone, or the preset names no known format.
         """
+        filters.check(query)
         asked = bool(words.clean(query.text).strip())
         preset = preset if asked else replace(preset, by_worth=True)
         work = None

@@ -100,7 +100,7 @@ class Listing(Generic[T]):
     def _parse(self, cursor: str) -> dict[str, Any]:
         try:
             values = json.loads(base64.urlsafe_b64decode(cursor))
-        except (binascii.Error, UnicodeError, ValueError):
+        except (binascii.Error, UnicodeError, ValueError, RecursionError):
             values = None
         if not isinstance(values, list) or [type(value) for value in values] != [int] + [str] * (len(self._key) - 1):
             raise InvalidInput(f"cursor {cursor!r} was not given by this list; begin without one")

@@ -11,13 +11,16 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from everlong.errors import NotFound
-from everlong.records import Considered, Entry, Omitted, Query, Scope, Trace
+from everlong.protocols import reading_with
+from everlong.records import ALL_KINDS, Considered, Entry, Omitted, Query, Scope, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from everlong.protocols import Store
-    from everlong.records import Principal
+    from everlong.records import Kind, Principal
+
+    Epochs = Mapping[tuple[Scope, Kind], str]
 
 __all__ = ["TraceLog", "from_payload", "to_payload"]
 
@@ -44,13 +47,28 @@ class TraceLog:
         redact: Callable[[Any], Any],
     ) -> None:
         self._store, self._sample, self._random, self._redact = store, sample, random, redact
-        self._traces: OrderedDict[str, Trace] = OrderedDict()
+        self._traces: OrderedDict[str, tuple[Trace, Epochs]] = OrderedDict()
         self._lock = Lock()
 
-    def keep(self, trace: Trace, *, by: Principal, durable: bool = False) -> None:
-        """Remembers ``trace``, forgetting the oldest in memory beyond the limit; ``durable`` also stores it."""
+    def epochs(self, scope: Scope) -> Epochs:
+        """The epochs of all that ``scope`` sees, to be read before a question is asked: an erasure, whichever process
+        it was made by, ends the trace of a question that was asked before it.
+
+        That of files counts only where nothing else is kept: an edit renews it, too.
+        """
+        found = self._epochs(scope)
+        busy = {place for place, kind in found if kind != "file"}
+        return {(place, kind): epoch for (place, kind), epoch in found.items() if kind != "file" or place not in busy}
+
+    def _epochs(self, scope: Scope) -> Epochs:
+        with reading_with(None), self._store.read() as tx:
+            return {key: revision.epoch for key, revision in tx.index.revisions(scope, ALL_KINDS).items()}
+
+    def keep(self, trace: Trace, epochs: Epochs, *, by: Principal, durable: bool = False) -> None:
+        """Remembers ``trace`` as long as its ``epochs`` last, forgetting the oldest in memory beyond the limit;
+        ``durable`` also stores it."""
         with self._lock:
-            self._traces[trace.id] = trace
+            self._traces[trace.id] = trace, epochs
             while len(self._traces) > _TRACES:
                 self._traces.popitem(last=False)
         if durable or (self._sample > 0 and self._random() < self._sample):
@@ -75,15 +93,26 @@ class TraceLog:
         Raises:
             NotFound: no such trace, or it is another scope's.
         """
-        trace = self._traces.get(trace_id)
-        if trace is None:
-            trace = self._stored(scope, trace_id)
+        trace = self._remembered(trace_id) or self._stored(scope, trace_id)
         if trace is not None and trace.scope.home == scope.home:
             return trace
         raise NotFound(
             f"no trace {trace_id!r} at {scope}: the latest {_TRACES} of this process are kept, and those stored because "
             "the call said trace=True (--explain) or by the setting trace_sample"
         )
+
+    def _remembered(self, trace_id: str) -> Trace | None:
+        """The trace in memory, unless something that it may show was erased since."""
+        with self._lock:
+            held = self._traces.get(trace_id)
+        if held is None:
+            return None
+        trace, epochs = held
+        if epochs.items() <= self._epochs(trace.scope).items():
+            return trace
+        with self._lock:
+            self._traces.pop(trace_id, None)
+        return None
 
     def _stored(self, scope: Scope, trace_id: str) -> Trace | None:
         with self._store.read() as tx, suppress(NotFound):
@@ -94,7 +123,8 @@ class TraceLog:
     def latest(self, scope: Scope, *, limit: int = 20) -> tuple[Trace, ...]:
         """Traces made at ``scope.home``, of this process and stored ones, newest first."""
         with self._lock:
-            here = list(self._traces.values())
+            names = [trace.id for trace, _ in self._traces.values() if trace.scope.home == scope.home]
+        here = [trace for trace in map(self._remembered, reversed(names[-limit:])) if trace]
         with self._store.read() as tx:
             stored = tx.journal.list(scope.home, action=_ACTION, limit=limit).items
         known = {trace.id: trace for trace in (*map(from_payload, stored), *here)}
@@ -104,7 +134,7 @@ class TraceLog:
     def erase(self, scope: Scope) -> None:
         """Forgets every trace in memory that may show something kept within ``scope``."""
         with self._lock:
-            for trace_id in [i for i, trace in self._traces.items() if scope.home.covers(trace.scope)]:
+            for trace_id in [i for i, (trace, _) in self._traces.items() if scope.home.covers(trace.scope)]:
                 del self._traces[trace_id]
 
 
