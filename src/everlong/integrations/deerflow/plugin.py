@@ -20,6 +20,7 @@ from everlong.integrations.deerflow.config import MemoryConfig
 from everlong.integrations.deerflow.document import document, entry_of
 from everlong.integrations.deerflow.prompt import BODY
 from everlong.models.langchain import as_chat_model
+from everlong.records import TIMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -277,7 +278,9 @@ class EverlongMemoryManager(_Base):  # type: ignore[misc]
         accepted = parts.writer.accepted
         parts.worker.finish(accepted, timeout)
         with parts.store.read() as tx:
-            return not any(job.scope == place for place in accepted for job in tx.jobs.list(place))
+            return not any(
+                job.scope == place and job.kind not in TIMED for place in accepted for job in tx.jobs.list(place)
+            )
 
     def close(self) -> None:
         """Ends the memory. What it took in is extracted first, for the setting's ``shutdown_flush_timeout_seconds``."""
