@@ -1,6 +1,6 @@
 """A writer is killed at random moments: what it acknowledged is there, and what is there is whole.
 
-``EVERLONG_KILLS`` sets how many times (default 25).
+``EVERLONG_KILLS`` sets how many times (default 10).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from everlong.store import open_store
 from everlong.testing import CountingIds, FakeClock
 from everlong.testing.samples import ANN, TALK, add_fact, at, entry, job, say
 
-KILLS = int(os.environ.get("EVERLONG_KILLS", "25"))
+KILLS = int(os.environ.get("EVERLONG_KILLS", "10"))
 FORK = multiprocessing.get_context("fork")
 
 

@@ -1,6 +1,6 @@
 """kill -9 at random moments: nothing that ``add`` acknowledged is missing, and no job's effect is doubled.
 
-``EVERLONG_KILLS`` sets how many processes are killed (25 by default; 200 for the full proof).
+``EVERLONG_KILLS`` sets how many processes are killed (10 by default; 200 for the full proof).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from everlong import Scope, open_memory
 if TYPE_CHECKING:
     from pathlib import Path
 
-KILLS = int(os.environ.get("EVERLONG_KILLS", "25"))
+KILLS = int(os.environ.get("EVERLONG_KILLS", "10"))
 ANN = Scope(user="ann", session="s")
 
 # Asking to remember makes extraction due at once, so that the worker thread is in the middle of it when we kill.
