@@ -166,10 +166,12 @@ class Memory:
             return
         self._closed = True
         atexit.unregister(self.close)
-        if self.parts.worker.running:
-            self.parts.worker.stop(timeout)
-            self.parts.worker.finish(self.parts.writer.accepted, timeout)
-        with suppress(StoreError):  # counts of use are worth no failure at the end
+        with suppress(
+            StoreError
+        ):  # work that waits is found by the next worker, and counts of use are worth no failure
+            if self.parts.worker.running:
+                self.parts.worker.stop(timeout)
+                self.parts.worker.finish(self.parts.writer.accepted, timeout)
             self.parts.uses.store(self.parts.store)
         self.parts.store.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,7 +11,7 @@ from datetime import datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from everlong.errors import NotFound
+from everlong.errors import NotFound, StoreError
 from everlong.protocols import reading_with
 from everlong.records import ALL_KINDS, Considered, Entry, Omitted, Query, Scope, Trace
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TraceLog", "from_payload", "to_payload"]
 
+_log: Final = logging.getLogger("everlong")
 _TRACES: Final = 1000
 _ACTION: Final = "recall"
 _TIMES: Final = tuple(each.name for each in fields(Query) if "datetime" in str(each.type))
@@ -71,21 +73,29 @@ class TraceLog:
             self._traces[trace.id] = trace, epochs
             while len(self._traces) > _TRACES:
                 self._traces.popitem(last=False)
-        if durable or (self._sample > 0 and self._random() < self._sample):
-            payload = to_payload(trace)
-            payload |= {name: self._redact(payload[name]) for name in ("query", "block", "omitted")}
-            entry = Entry(
-                id=trace.id,
-                at=trace.at,
-                scope=trace.scope,
-                by=f"{by.role}:{by.id}",
-                action=_ACTION,
-                kind="trace",
-                reason="a trace was asked for" if durable else "sampled",
-                payload=payload,
-            )
-            with self._store.write() as tx:
-                tx.journal.append(entry)
+        if durable:
+            self._write(trace, by, "a trace was asked for")
+        elif self._sample > 0 and self._random() < self._sample:
+            try:
+                self._write(trace, by, "sampled")
+            except StoreError as error:  # nobody asked for it, and an answer is worth more
+                _log.warning("a sampled trace was not stored: %s", error)
+
+    def _write(self, trace: Trace, by: Principal, reason: str) -> None:
+        payload = to_payload(trace)
+        payload |= {name: self._redact(payload[name]) for name in ("query", "block", "omitted")}
+        entry = Entry(
+            id=trace.id,
+            at=trace.at,
+            scope=trace.scope,
+            by=f"{by.role}:{by.id}",
+            action=_ACTION,
+            kind="trace",
+            reason=reason,
+            payload=payload,
+        )
+        with self._store.write() as tx:
+            tx.journal.append(entry)
 
     def get(self, scope: Scope, trace_id: str) -> Trace:
         """The trace, if it was made at ``scope.home`` (in any conversation).
