@@ -39,6 +39,9 @@ _MIXED: Final = frozenset(
 _MIXED_WIDELY: Final = frozenset({"explain", "journal"})
 """Reads that quote records within the scope; traces, which the journal holds too, quote all that the scope sees."""
 
+_READ_AS: Final[Mapping[str, str]] = {"forget": "recall", "import": "facts"}
+"""Changes that show records beside what they change, and the read whose rights hold for those."""
+
 _GROUPS: Final[Mapping[str, frozenset[str]]] = {
     "read": READS,
     "approve": frozenset({"approve", "reject"}),
@@ -266,7 +269,8 @@ def guard(policy: Policy, store: Store, hold: Callable[[Call, str], str]) -> Mid
             raise AccessDenied(call.action, call.scope, strictest.reason)
         if strictest.effect == "ask" and not call.approved_by:
             raise ApprovalRequired(call.action, call.scope, strictest.reason, hold(call, strictest.reason))
-        rights = narrowing.rights(call.by, call.action) if narrowing and call.action in READS else None
+        read_as = call.action if call.action in READS else _READ_AS.get(call.action)
+        rights = narrowing.rights(call.by, read_as) if narrowing and read_as else None
         if narrowing:
             _check_mixed(call, narrowing)
             if call.action not in READS:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from everlong import text
 from everlong.errors import InvalidInput
+from everlong.protocols import present_rights
 from everlong.records import Fact, Mention, Message, Query, Scope, Section, Topic, TopicForgotten
 from everlong.write.topic import about, cut, lines, telling
 
@@ -136,7 +137,10 @@ class _Told:
         for profile in self._tx.profiles.visible(self._scope.home):
             if _own(self._scope, profile.scope):
                 yield from _of_profile(profile, named)
-        for proposal in _pages(self._tx.proposals.list, self._scope):
+        rights = present_rights()
+        for proposal in (
+            _pages(self._tx.proposals.list, self._scope) if rights is None else ()
+        ):  # may quote what is hidden
             if proposal.kind in {"section", "call"} and any(map(named, _strings(proposal.payload))):
                 yield Mention(kind="proposal", id=proposal.id, text=_shown(proposal), scope=proposal.scope)
         yield from self._lines(named)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from everlong import text
 from everlong.errors import Conflict, InvalidInput, NotFound, TooLarge
 from everlong.integrations.deerflow.config import CORE_CATEGORIES
+from everlong.protocols import present_rights
 from everlong.records import (
     CATEGORIES,
     SECTIONS,
@@ -295,10 +296,14 @@ class _State:
     @classmethod
     def read(cls, tx: Transaction, home: Scope) -> _State:
         facts: list[Fact] = []
-        cursor = ""
+        cursor, rights = (
+            "",
+            present_rights(),
+        )  # what is hidden is no part of the document: nothing of it is told or retired
         while True:
             page = tx.facts.list(home, status=None, cursor=cursor, limit=500)
-            facts += [fact for fact in page.items if fact.scope == home]
+            seen = page.items if rights is None else rights.facts(page.items)
+            facts += [fact for fact in seen if fact.scope == home]
             cursor = page.next
             if not cursor:
                 break
