@@ -110,7 +110,17 @@ def assert_framed(text: str, look: str) -> None:
     if look == "json":
         made = json.loads(text)
         assert next(iter(made)) == "memory"
-        assert set(made) <= {"memory", "attributes", "user", "history", "files", "facts", "passages", "earlier", "recent"}
+        assert set(made) <= {
+            "memory",
+            "attributes",
+            "user",
+            "history",
+            "files",
+            "facts",
+            "passages",
+            "earlier",
+            "recent",
+        }
         assert not re.search(r"<\s*[/|]?\s*[a-z]", text, re.IGNORECASE)
         return
     form = FORMATS[look]
