@@ -11,6 +11,7 @@ from sqlalchemy import Table, and_, bindparam, exists, func, literal_column, sel
 from everlong.protocols import IndexRows, Revision
 from everlong.records import TRUST
 from everlong.store import past, rows, sql
+from everlong.store.forget import MARK
 from everlong.store.passages import unpacked
 from everlong.store.schema import PLACE, buckets, facts, files, messages, passages, vectors
 
@@ -106,7 +107,7 @@ def _unembedded(table: Table, kind: Kind, *where: ColumnElement[bool], home: boo
 
 _UNEMBEDDED: Final = (
     _unembedded(facts, "fact", facts.c.status == "active", home=False),
-    _unembedded(messages, "message", home=True),
+    _unembedded(messages, "message", messages.c.content != MARK, home=True),
 )
 _PLACES: Final = [passages.c[name] for name in PLACE]
 _TO_EMBED: Final = select(*_PLACES, func.sum(passages.c.count)).where(passages.c.count > 0).group_by(*_PLACES)

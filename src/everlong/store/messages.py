@@ -11,6 +11,7 @@ from sqlalchemy import bindparam, exists, func, literal_column, select, union_al
 from everlong.errors import InvalidInput, InvalidScope
 from everlong.protocols import Backlog
 from everlong.store import rows, sql, waiting
+from everlong.store.forget import MARK
 from everlong.store.schema import PLACE, Words, messages, sessions, vectors
 from everlong.store.sessions import begin
 
@@ -53,7 +54,10 @@ _EMBEDDED: Final = exists().where(
     *(vectors.c[name] == messages.c[name] for name in ("org", "agent", "user", "session", "id")),
 )
 _PENDING: Final = (
-    select(*_COLUMNS).where(sql.exactly(messages, home=True), ~_EMBEDDED).order_by(_AT).limit(bindparam("most"))
+    select(*_COLUMNS)
+    .where(sql.exactly(messages, home=True), ~_EMBEDDED, messages.c.content != MARK)  # a forgotten turn has no words
+    .order_by(_AT)
+    .limit(bindparam("most"))
 )
 _BACKLOG: Final = (
     select(func.count(), func.coalesce(func.sum(messages.c.length), 0))

@@ -149,3 +149,16 @@ def test_what_may_tell_the_same_as_a_fact() -> None:
     assert not told("User likes tea")
     assert telling("用户在安科公司工作")("安科公司的工程师")
     assert not telling("用户在安科公司工作")("用户喜欢喝茶")
+
+
+def test_forgotten_turns_are_never_waited_for_by_embedding() -> None:
+    with open_memory("sqlite://", worker="none") as memory:
+        ann = memory.at(Scope(user="ann", session="s"))
+        ann.add([("user", "My neighbour's parrot is called Otto.")])
+        memory.drain()
+        topic = ann.forget_preview("parrot Otto")
+        ann.forget_topic("parrot Otto", topic.refs, erase=True)
+        ann.add([("user", "Tomorrow I plant the tomatoes.")])
+        assert memory.drain() < 10
+        with memory.parts.store.read() as tx:
+            assert not tx.messages.unembedded(ann.scope.home, memory.parts.embedder.model, limit=1)
