@@ -115,12 +115,20 @@ class Sqlite:
         commits for all. So eight threads wait for the disk as often as one."""
         self._check_open()
         self._turns.enter()
+        batch: Batch | None = None
         try:
-            batch = self._batch = self._batch or self._begin()
-            with self._unit(batch) as cursor:
-                yield cursor
-        finally:
-            self._leave()
+            try:
+                batch = self._batch = self._batch or self._begin()
+                with self._unit(batch) as cursor:
+                    yield cursor
+            finally:
+                self._leave()
+        except EverlongError:
+            # What it refuses may be what another unit wrote and nobody else sees yet: who tries again must see that.
+            if batch:
+                with suppress(EverlongError):
+                    batch.wait(self._patience)
+            raise
         batch.wait(self._patience)
 
     def _begin(self) -> Batch:

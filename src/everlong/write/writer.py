@@ -263,8 +263,7 @@ class Writer:
                     facts=kept_at(tx, scope.home),
                     now=now,
                     zone=self._zone,
-                    # In a crowd that never pauses, storing beside others is better than refusing to store.
-                    revision=revision_of(tx, scope.home) if attempt <= _ATTEMPTS // 2 else None,
+                    revision=revision_of(tx, scope.home),
                 )
             changes, indexed = self._applier.decide(Extraction(candidates=(candidate,), extractor="by hand"), batch)
             try:

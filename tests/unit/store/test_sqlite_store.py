@@ -236,6 +236,37 @@ def test_threads_that_queue_share_a_commit_and_one_that_fails_undoes_itself_alon
     assert kept(store) == {"slow", "a", "b", "c"}
 
 
+def test_what_made_a_unit_fail_is_seen_by_whoever_reads_because_of_it(store, monkeypatch):
+    monkeypatch.setattr("everlong.store.turns._LONGEST", 5)
+    seen = []
+
+    def slower(tx):
+        add_fact(tx, "later")
+        sleep(0.3)
+
+    def refused_then_read():
+        try:
+            with store.write() as tx:
+                add_fact(tx, "a")
+        except Conflict:
+            seen.append(kept(store))
+
+    threads = [
+        threading.Thread(target=each)
+        for each in (
+            lambda: writers(store, [slow, adding("a")]),
+            refused_then_read,
+            lambda: writers(store, [slower]),
+        )
+    ]
+    for thread in threads:
+        thread.start()
+        sleep(0.1)
+    for thread in threads:
+        thread.join(30)
+    assert [found >= {"slow", "a"} for found in seen] == [True]
+
+
 def test_a_shared_commit_waits_for_nobody_for_long(store):
     """The slow one took longer than others are let wait: it commits at once, alone."""
     seen = commits(store)
