@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from everlong import text
@@ -52,8 +53,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Debounce", "Limits", "Writer"]
 
-_ATTEMPTS: Final = 32
-"""One of those who change the same fact at once gets through each time, so as many may do so."""
+_PATIENCE: Final = 30.0
+"""Seconds in which a fact given by hand finds its place among others: as long as a writer waits for its turn. Each time
+that others were first one of them got through, so a crowd comes to its end."""
 _EXTRACT: Final = "extract"
 _MAX_FACT: Final = 2000
 _LATEST: Final = 10_000
@@ -254,7 +256,8 @@ class Writer:
             evidence=(Evidence(message_id="", quote=content, session=scope.session),),
             reason=f"remembered by {by.role}",
         )
-        for attempt in range(1, _ATTEMPTS + 1):
+        until = monotonic() + _PATIENCE
+        while True:
             with self._store.read() as tx:
                 batch = Batch(
                     scope=scope,
@@ -269,9 +272,8 @@ class Writer:
             try:
                 return self._land(_pin(changes) if pinned else changes, indexed, batch, by)
             except Conflict:  # others changed the same facts meanwhile: decide anew over what is known now
-                if attempt == _ATTEMPTS:
+                if monotonic() > until:
                     raise
-        raise AssertionError("the last attempt returns or raises")
 
     def _land(self, changes: ChangeSet, indexed: Mapping[str, Indexed], batch: Batch, by: Principal) -> Remembered:
         with self._store.write() as tx:
